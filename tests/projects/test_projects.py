@@ -12,7 +12,9 @@ import pytest
 from samples.eventually import eventually
 from steersman.application import ApplicationError, application_objects
 from steersman.client import MergePatch
+from steersman.errors import Invalid, MethodNotAllowed
 from steersman.projects import (
+    SELECTION,
     ApplicationSource,
     Project,
     ProjectError,
@@ -21,6 +23,7 @@ from steersman.projects import (
     SessionRunning,
     apply_objects,
     find_session,
+    read_record,
     write_record,
 )
 from steersman.workloads import simulated_parts
@@ -224,18 +227,40 @@ async def test_an_edit_with_mistakes_changes_nothing(source, folder):
         assert said == "edit applied: api changed", "the next edit counts again"
 
 
-async def test_a_session_applies_the_scales_of_its_record(source):
+async def test_a_session_applies_the_scales_of_a_second_up(source):
     """Several processes cannot share the port at which one listens itself."""
     reports: list[str] = []
     async with project_of(source, reports=reports) as project:
-        write_record(msgspec.structs.replace(project.record, scales={"api": 2}))
-        project.plane.parts.files.change("session.json")
+        body = msgspec.json.encode(ServiceSelection(scales={"api": 2}))
+        await project.client.request("PATCH", SELECTION, body=body)
         await eventually(lambda: reports)
         assert reports[0] == "scaled api to 2"
         found = await project.client.get(ExecutableReplicaSet, "api")
         assert found.spec.replicas == 2
         ports = {each.name: each.value for each in found.spec.template.spec.env or ()}
         assert ports["PORT"].startswith("{{portForServing"), ports
+
+
+async def test_commands_at_the_same_moment_lose_no_change(source):
+    """Only the session writes its record."""
+    scales = {"db": 2, "api": 3, "web": 4}
+    async with project_of(source) as project:
+        async with asyncio.TaskGroup() as tasks:
+            for name, number in scales.items():
+                added = ServiceSelection(profiles=(name,), scales={name: number})
+                tasks.create_task(project.client.request("PATCH", SELECTION, body=msgspec.json.encode(added)))
+        record = read_record(project.state)
+        assert (set(record.profiles), record.scales) == (set(scales), scales)
+
+
+@pytest.mark.parametrize("body", [b"[]", b'{"scales": {"web": "two"}}', b"{"])
+async def test_a_selection_that_cannot_be_read_is_rejected(source, body):
+    async with project_of(source) as project:
+        with pytest.raises(Invalid):
+            await project.client.request("PATCH", SELECTION, body=body)
+        with pytest.raises(MethodNotAllowed, match=f"use PATCH for {SELECTION}"):
+            await project.client.request("POST", SELECTION, body=b"{}")
+        assert read_record(project.state).scales == {}
 
 
 async def test_a_file_that_is_gone_for_a_moment_changes_nothing(source, folder):

@@ -12,7 +12,7 @@ from steersman.cli.failure import Failure
 from steersman.cli.up.background import apply_to_session
 from steersman.cli.up.control import ControlOptions, run_scale
 from steersman.cli.up.output import Output
-from steersman.projects import ApplicationSource, Project, ServiceSelection, read_record, write_record
+from steersman.projects import ApplicationSource, Project, ServiceSelection, read_record
 from steersman.ui import Board
 from steersman.workloads import simulated_parts
 from steersman.workloads.kinds import Container, Service
@@ -155,7 +155,6 @@ async def test_a_second_up_after_an_edit_that_a_scale_does_not_fit(session):
         selection = ServiceSelection(scales={"web": 2})
         await apply_to_session(project.client, board, project.record, session.source, selection, Output({}))
     assert await session.containers("api") == {"api"}
-    project.plane.parts.files.change("session.json")
     await eventually(lambda: "scaled web to 2" in session.reports)
     assert sum("service api: scale 2 from an earlier command no longer fits" in each for each in session.reports) == 1
 
@@ -166,7 +165,6 @@ async def test_a_second_up_that_scales_is_no_edit(session):
     async with Board(project.client, project=project.identity.name) as board:
         selection = ServiceSelection(scales={"web": 2})
         await apply_to_session(project.client, board, project.record, session.source, selection, Output({}))
-    project.plane.parts.files.change("session.json")
     await eventually(lambda: session.reports)
     await session.edit(f"{SHOP}  new: {{command: new}}\n")
     assert session.reports == ["scaled web to 2", "edit applied: new created"]
@@ -206,9 +204,10 @@ async def test_a_scale_that_cannot_be_recorded_ends_no_session(session, monkeypa
 
 async def test_a_scale_does_not_apply_an_edit_that_was_refused(session):
     """The files are read again for a scale if a second ``up`` has added services."""
-    record = session.project.record
-    record.profiles = ["debug"]
-    write_record(record)
+    project = session.project
+    async with Board(project.client, project=project.identity.name) as board:
+        selection = ServiceSelection(profiles=("debug",))
+        await apply_to_session(project.client, board, project.record, session.source, selection, Output({}))
     (session.folder / "steersman.yaml").write_text(f"name: other\n{SHOP}")
     with pytest.raises(Failure, match="the edit changes the project name to other"):
         await session.scale("web=2")

@@ -19,6 +19,7 @@ from steersman.projects.identity import ProjectIdentity as ProjectIdentity, stat
 from steersman.projects.scales import outdated_scales as outdated_scales, with_scales as with_scales
 from steersman.projects.session_record import (
     SCALES as SCALES,
+    SELECTION as SELECTION,
     ProjectError as ProjectError,
     SessionRecord as SessionRecord,
     SessionRunning as SessionRunning,

@@ -6,6 +6,7 @@ Guarantees
   changes nothing.
 - A command sets scales by a PATCH of `SCALES`. The session rejects those that do not fit, and keeps the previous ones.
 - A later edit replaces the scales that it changes, and those that no longer fit.
+- A second ``up`` adds its services by a PATCH of `SELECTION`.
 - The start ends the processes of a killed session and removes its logs and state.
 - The session ends if its record is removed or replaced, and never removes the files of a later session.
 """
@@ -20,7 +21,7 @@ from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Annotated, Final, Literal, Self
+from typing import Annotated, Final, Literal, Self, TypeVar
 
 import msgspec
 
@@ -36,10 +37,10 @@ from steersman.projects.scales import outdated_scales, scale_numbers, with_scale
 from steersman.projects.session_record import (
     RECORD,
     SCALES,
+    SELECTION,
     SessionRecord,
     clean_session,
     locked,
-    read_record,
     write_record,
 )
 from steersman.projects.source import ApplicationSource, ServiceSelection
@@ -50,6 +51,7 @@ from steersman.workloads import DeveloperControlPlane, PartsFactory, Watched, re
 DEBOUNCE: Final = 0.3
 #: Called with a sentence for the user.
 Report = Callable[[str], None]
+_Body = TypeVar("_Body")
 
 
 class Project:
@@ -90,7 +92,7 @@ class Project:
             parts=self._parts,
             working_folder=self.application.folder,
             ambient=source.environment,
-            paths={SCALES: self._answer_scales},
+            paths={SCALES: self._answer_scales, SELECTION: self._answer_selection},
         )
 
     @property
@@ -192,7 +194,7 @@ class Project:
             folders.setdefault(file.absolute().parent, []).append(file.name)
         keys = {"project record"}
         record = Watched(str(self.state), (RECORD,))
-        self.plane.parts.files.watch("project record", record, lambda _: self._see_record())
+        self.plane.parts.files.watch("project record", record, lambda _: self._guard.look())
         for folder, names in folders.items():
             keys.add(key := f"project {folder}")
             watched = Watched(str(folder), tuple(sorted(set(names))))
@@ -201,13 +203,6 @@ class Project:
             self.plane.parts.files.forget(key)
         self._watched = keys
         self._container_watches.follow(application)
-
-    def _see_record(self) -> None:
-        """Apply the scales that a second ``up`` has recorded."""
-        self._guard.look()
-        before = self.record.scales
-        if self._latest_selection().scales != before:
-            self._edited.set()
 
     async def _follow_edits(self) -> None:
         while True:
@@ -220,7 +215,7 @@ class Project:
 
     async def _take_edit(self) -> None:
         """Apply an edit of the files."""
-        selection = self._latest_selection()
+        selection = ServiceSelection.recorded(self.record)
         try:
             declared = self._source.read(selection, is_edit=True)
             if hindrance := self._hindrance(declared):
@@ -284,15 +279,23 @@ class Project:
 
         Only the session knows the files with which it was started, so only it can decide.
         """
-        if request.method != "PATCH":
-            raise MethodNotAllowed(_failure(405, "MethodNotAllowed", f"use PATCH for {SCALES}"))
+        wanted = _patch(request, dict[str, Annotated[int, msgspec.Meta(ge=0, le=SCALE_MAX)]])
         try:
-            wanted = msgspec.json.decode(request.body, type=dict[str, Annotated[int, msgspec.Meta(ge=0, le=SCALE_MAX)]])
             self._check_scales(wanted)
-        except (msgspec.MsgspecError, ApplicationError) as error:
+        except ApplicationError as error:
             raise Invalid(_failure(422, "Invalid", str(error))) from None
         self._record_scales(wanted)
         self._rescaled.set()
+        return self.record.scales
+
+    async def _answer_selection(self, request: PathRequest) -> dict[str, int]:
+        """Answer a PATCH of `SELECTION`: the services and scales of a second ``up``, which has applied them itself."""
+        before = self.record.scales
+        joined = ServiceSelection.recorded(self.record).joined(_patch(request, ServiceSelection))
+        self.record.names, self.record.profiles, self.record.scales = joined.names, joined.profiles, dict(joined.scales)
+        self._write_record()
+        if self.record.scales != before:
+            self._edited.set()
         return self.record.scales
 
     def _check_scales(self, wanted: Mapping[str, int]) -> None:
@@ -304,7 +307,7 @@ class Project:
             if not number and not services[name].is_process:
                 text = f"service {name} is a container, which cannot be scaled to 0: use steersman stop {name}"
                 raise ApplicationError(Problem(text, services[name].place))
-        before = self._latest_selection().scales
+        before = self.record.scales
         with_scales(declared, {**before, **outdated_scales(declared, before)[0], **wanted})
 
     async def _follow_scales(self) -> None:
@@ -317,7 +320,7 @@ class Project:
     async def _take_scales(self) -> None:
         """Apply the scales of commands."""
         try:
-            declared, selection = self._declared_now(), self._latest_selection()
+            declared, selection = self._declared_now(), ServiceSelection.recorded(self.record)
             # An edit may have been applied since the command.
             replaced, warnings = outdated_scales(declared, selection.scales)
             application = with_scales(declared, {**selection.scales, **replaced})
@@ -338,7 +341,7 @@ class Project:
         The files are read again only if a second ``up`` has added services. Raises `ApplicationError` if the session cannot
         take them.
         """
-        selection = self._latest_selection()
+        selection = ServiceSelection.recorded(self.record)
         if (selection.names, selection.profiles) == (self._selection.names, self._selection.profiles):
             return self._declared
         declared = self._source.read(selection, is_edit=True)
@@ -364,7 +367,7 @@ class Project:
             and before.get(name) == declared.services[name].scale
         ]
         self.application, self._declared, self._selection = application, declared, selection
-        latest = self._latest_selection().scales
+        latest = self.record.scales
         # A command may have set another scale meanwhile, which is applied next.
         replaced = {name: number for name, number in replaced.items() if latest.get(name) == selection.scales.get(name)}
         try:
@@ -375,21 +378,27 @@ class Project:
         return scaled
 
     def _record_scales(self, scales: Mapping[str, int]) -> None:
-        selection = self._latest_selection()
-        self.record.scales = {**selection.scales, **scales}
+        self.record.scales = {**self.record.scales, **scales}
+        self._write_record()
+
+    def _write_record(self) -> None:
         # The record of another session is not ours to write.
         if not self._guard.is_lost():
             write_record(self.record)
 
-    def _latest_selection(self) -> ServiceSelection:
-        """The selected services: another command may have added some."""
-        if not self._guard.is_lost():
-            self.record = read_record(self.state) or self.record
-        return ServiceSelection.recorded(self.record)
-
 
 def _scales_of(application: Application) -> dict[str, int]:
     return {name: each.scale for name, each in application.services.items()}
+
+
+def _patch(request: PathRequest, expected: type[_Body]) -> _Body:
+    """The body of a PATCH. Raises `MethodNotAllowed` for another method, and `Invalid` for another body."""
+    if request.method != "PATCH":
+        raise MethodNotAllowed(_failure(405, "MethodNotAllowed", f"use PATCH for {request.path}"))
+    try:
+        return msgspec.json.decode(request.body, type=expected)
+    except msgspec.MsgspecError as error:
+        raise Invalid(_failure(422, "Invalid", str(error))) from None
 
 
 def _failure(code: int, reason: str, message: str) -> ApiStatus:

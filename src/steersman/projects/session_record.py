@@ -4,6 +4,7 @@ Guarantees
 - A record is valid only while its process runs: pid and start time together identify one process.
 - One process at a time owns the state folder of a project.
 - Only the owner can read the record, which names the kubeconfig and the page.
+- Only the process of the session writes its record; other commands send it their changes.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from steersman.projects.identity import state_home
 from steersman.workloads import open_session, start_time
 
 RECORD, LOCK = "session.json", "lock"
-#: The path of the session's server at which commands change the scales.
-SCALES = "/admin/scales"
+#: The paths of the session's server at which commands change the scales, and add the services of a second ``up``.
+SCALES, SELECTION = "/admin/scales", "/admin/selection"
 #: Seconds between two reads of the record of a starting session.
 _LOOK = 0.02
 
@@ -72,8 +73,7 @@ class SessionRunning(ProjectError):
 def write_record(record: SessionRecord) -> None:
     """Write the record atomically, readable only by its owner."""
     path = Path(record.state) / RECORD
-    # One name for each writer: a second `up` also writes.
-    draft = path.with_name(f"{RECORD}.{os.getpid()}")
+    draft = path.with_name(f"{RECORD}.draft")
     draft.touch(mode=0o600)
     draft.write_bytes(msgspec.json.format(msgspec.json.encode(record), indent=2) + b"\n")
     draft.replace(path)

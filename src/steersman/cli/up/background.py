@@ -22,6 +22,7 @@ from steersman.cli.up.places import connected_board
 from steersman.cli.up.summary import indented, table
 from steersman.client import Client
 from steersman.projects import (
+    SELECTION,
     ApplicationSource,
     ProjectIdentity,
     ServiceSelection,
@@ -32,7 +33,6 @@ from steersman.projects import (
     read_record,
     wait_for_session,
     with_scales,
-    write_record,
 )
 from steersman.ui import Board, Row
 from steersman.ui.page import new_link
@@ -161,11 +161,7 @@ async def apply_to_session(
     replaced, _ = outdated_scales(declared, before.scales)
     application = with_scales(declared, {**before.scales, **replaced, **selection.scales})
     changes = await apply_application(client, application, project=record.name, prune=not selection.names)
-    # The session may have recorded scales since.
-    record = read_record(Path(record.state)) or record
-    joined = ServiceSelection.recorded(record).joined(selection)
-    record.names, record.profiles, record.scales = joined.names, joined.profiles, dict(joined.scales)
-    write_record(record)
+    await client.request("PATCH", SELECTION, body=msgspec.json.encode(selection))
     for row in board.rows:
         if row.name in application.services and row.state == "stopped":
             await board.start(row.name)
