@@ -8,10 +8,11 @@ Guarantees
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from typing import Any, Literal
 
 from steersman.apiserver import Definition
-from steersman.client import MergePatch, StrategicPatch
+from steersman.client import MergePatch, StrategicPatch, retry_on_conflict
 from steersman.controller import ReconcileClient
 from steersman.controlplane.graph import Node
 from steersman.controlplane.object_changes import ObjectChanges
@@ -20,9 +21,6 @@ from steersman.objects import GroupVersionKind, Key, Kind, OwnerReference, Parti
 from steersman.wire import is_segment
 
 Propagation = Literal["Background", "Foreground", "Orphan"]
-
-#: How often to re-read an object after a conflict.
-_ATTEMPTS = 5
 
 
 class NotServed(Exception):
@@ -117,21 +115,17 @@ class LiveObjects:
     async def remove_finalizer(self, node: Node, finalizer: str) -> None:
         """Remove a finalizer from an object."""
         definition = self._definition(node)
-        for attempt in range(_ATTEMPTS):
+
+        async def write() -> None:
             now = await self.of(node)
             if now is None or finalizer not in (now.metadata.finalizers or ()):
                 return
             kept = [each for each in now.metadata.finalizers or () if each != finalizer]
             metadata = {"resourceVersion": now.metadata.resource_version, "finalizers": kept or None}
-            try:
+            with suppress(NotFound):
                 await self._client.patch(_kind(definition), _key(node), MergePatch({"metadata": metadata}))
-            except NotFound:
-                return
-            except Conflict:
-                if attempt == _ATTEMPTS - 1:
-                    raise
-            else:
-                return
+
+        await retry_on_conflict(write)
 
     def _definition(self, node: Node) -> Definition:
         definition = self._changes.definition(node.prefix)

@@ -13,9 +13,10 @@ import asyncio
 from typing import Any, Final
 
 from steersman.apiserver import DEVICE_CLASSES, Definition, counted_resources, recounted
+from steersman.client import retry_on_conflict
 from steersman.controller import Cause, Context, Done, Reconciler, Request, RequeueAfter
 from steersman.controlplane.object_changes import ObjectChange, ObjectChanges, Watcher
-from steersman.errors import Conflict, KindNotServed, NotFound
+from steersman.errors import KindNotServed, NotFound
 from steersman.objects import Key, Kind, Quantity, Unstructured
 
 QUOTA: Final = Kind("v1", "ResourceQuota")
@@ -97,18 +98,14 @@ class QuotaUsage(Watcher, Reconciler[Unstructured]):
 
         Returns whether the quota exists.
         """
-        for attempt in range(_ATTEMPTS):
+
+        async def write() -> bool:
             quota = await ctx.client.find(QUOTA, key)
-            if quota is None or not (is_stale or _is_outdated(quota.tree)):
-                return quota is not None
-            try:
+            if quota is not None and (is_stale or _is_outdated(quota.tree)):
                 await self._count(ctx, quota)
-            except Conflict:
-                if attempt == _ATTEMPTS - 1:
-                    raise
-            else:
-                return True
-        return True
+            return quota is not None
+
+        return await retry_on_conflict(write, attempts=_ATTEMPTS)
 
     async def _count(self, ctx: Context, quota: Unstructured) -> None:
         tree = quota.tree

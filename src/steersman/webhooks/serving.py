@@ -17,8 +17,8 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from steersman.aio import Supervisor
-from steersman.client import Client
-from steersman.errors import ApiError, Conflict, NotFound
+from steersman.client import Client, retry_on_conflict
+from steersman.errors import ApiError, NotFound
 from steersman.objects import Key, Kind, Unstructured
 from steersman.transport import HttpListener
 from steersman.webhooks.certificate_files import Certificates, FileCertificates
@@ -33,8 +33,6 @@ _log = logging.getLogger("steersman.webhooks")
 _CRD = Kind("apiextensions.k8s.io/v1", "CustomResourceDefinition")
 #: Seconds between two checks of the certificates, and before a retry after a failure.
 _INTERVAL, _RETRY = 60.0, 2.0
-#: How often an update is sent if other programs write the object at the same time.
-_ATTEMPTS = 5
 
 
 @asynccontextmanager
@@ -183,18 +181,14 @@ class ServedWebhooks:
 
         ``change`` returns whether there was anything to change.
         """
-        for attempt in range(_ATTEMPTS):
+
+        async def write() -> None:
             try:
                 live = await self._client.get(kind, name)
             except NotFound:
                 return
-            if not change(live):
-                return
-            try:
+            if change(live):
                 await self._client.update(live)
-            except Conflict:
-                if attempt == _ATTEMPTS - 1:
-                    raise
-            else:
                 _log.info("registered the certificate of the webhooks in %s %s", live.kind, live.key)
-                return
+
+        await retry_on_conflict(write)
