@@ -138,9 +138,14 @@ def test_an_enum_is_refused_with_the_literal_to_write():
             pass
 
 
-def test_an_enum_deep_inside_is_refused_when_it_is_first_read():
-    with pytest.raises(TypeError, match="Color is an Enum"):
-        decode(PaintSpec, b"{}")
+class House(Struct):
+    paint: PaintSpec | None = None
+
+
+def test_an_enum_deep_inside_is_refused_at_every_read():
+    for _ in range(2):
+        with pytest.raises(TypeError, match="Color is an Enum"):
+            decode(House, b"{}")
 
 
 @pytest.mark.parametrize(

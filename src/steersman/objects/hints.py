@@ -124,18 +124,23 @@ def structs_of(cls: type[Struct]) -> list[type[Struct]]:
 
 
 def prepare(cls: type[Struct]) -> None:
-    """Loosen a class and every struct it reaches, once, before msgspec reads its annotations."""
+    """Loosen a class and every struct it reaches, once, before msgspec reads its annotations.
+
+    Raises `TypeError` each time if one of them has a field that cannot be read.
+    """
+    reached: dict[type[Struct], None] = {}
     waiting = [cls]
     while waiting:
         current = waiting.pop()
-        if "__loosened__" in current.__dict__:
-            continue
+        if current not in reached and "__loosened__" not in current.__dict__:
+            reached[current] = None
+            waiting.extend(structs_of(current))
+    for current in reached:
         hints = declared_hints(current)
         # A field of type None (the status of a kind without one) still reads anything a server sends.
         loose = {name: Any if hint is type(None) else loosen(hint) for name, hint in hints.items()}
         current.__annotations__ = loose | {"_origin": OriginSlot}
         setattr(current, "__loosened__", True)  # noqa: B010 - a class attribute that type checkers need not see
-        waiting.extend(structs_of(current))
 
 
 class StructShape(msgspec.Struct, frozen=True):
