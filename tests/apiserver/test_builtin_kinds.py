@@ -12,6 +12,7 @@ import pytest
 
 from samples.embedded import TABLE, Raw
 from steersman import Client
+from steersman.aio import name_suffix
 from steersman.apiserver import ApiServer
 from steersman.errors import ApiError
 from steersman.kinds import resources_of
@@ -154,7 +155,7 @@ def changed(obj, part, change):
 async def test_a_change_is_taken_or_refused_as_on_the_engine(kind, theirs, ours):
     for number, (body, changes) in enumerate(CHANGES):
         if kind_of(body) == kind:
-            await play_changes(f"change-{number}", body, changes, (theirs, ours))
+            await play_changes(f"change-{number}-{name_suffix()}", body, changes, (theirs, ours))
 
 
 async def play_changes(name, body, changes, servers):
@@ -185,8 +186,9 @@ async def test_a_table_shows_what_it_shows_on_the_engine(kind, theirs, ours):
     for number, (body, status) in enumerate(ROWS):
         if kind_of(body) != kind:
             continue
-        named = body | {"metadata": body["metadata"] | {"name": f"row-{number}"}}
-        path = f"{path_of(body)}/row-{number}"
+        name = f"row-{number}-{name_suffix()}"
+        named = body | {"metadata": body["metadata"] | {"name": name}}
+        path = f"{path_of(body)}/{name}"
         engine, embedded = [await table_of(server, path, named, status) for server in (theirs, ours)]
         assert embedded["columnDefinitions"] == engine["columnDefinitions"]
         assert cells(embedded) == cells(engine)

@@ -107,7 +107,7 @@ async def test_leaving_the_selection_is_vanishing(client, namespace, heard):
 
 
 async def test_a_field_selector_and_several_namespaces(client, namespace, api_server, heard):
-    other = f"{namespace[:50]}-other"
+    other = f"other-{namespace[-50:].lstrip('-')}"
     await api_server.create_namespace(other)
     for place in (namespace, other):
         for name in ("a", "b"):

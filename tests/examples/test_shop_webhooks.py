@@ -3,21 +3,33 @@
 from __future__ import annotations
 
 import asyncio
+import sys
+from contextlib import suppress
 
 import pytest
 
 from samples.stage import load
 from steersman import ObjectMeta
 from steersman.aio import Supervisor
-from steersman.errors import Forbidden, Invalid
+from steersman.errors import Forbidden, InternalError, Invalid
 from steersman.webhooks import WebhookEndpoint
 
-example = load("shop_webhooks")
-Shop, ShopSpec = example.Shop, example.ShopSpec
+
+@pytest.fixture
+def example(monkeypatch):
+    """The example, loaded anew: its manager runs once."""
+    monkeypatch.delitem(sys.modules, "example_shop_webhooks", raising=False)
+    return load("shop_webhooks")
 
 
-def shop(name, **spec):
-    return Shop(metadata=ObjectMeta(name=name), spec=ShopSpec(host="a.example.com", **spec))
+async def until_registered(client, probe):
+    """Wait until the server calls this manager, and not the port of an earlier one."""
+    async with asyncio.timeout(60):
+        while True:
+            with suppress(InternalError):
+                if (await client.create(probe, dry_run=True)).spec.image is not None:
+                    return
+            await asyncio.sleep(0.02)
 
 
 async def until_checked(client, changed):
@@ -31,15 +43,17 @@ async def until_checked(client, changed):
             await asyncio.sleep(0.02)
 
 
-async def test_defaults_checks_and_the_old_version(client, monkeypatch):
-    manager = example.manager
+async def test_defaults_checks_and_the_old_version(client, monkeypatch, example):
+    manager, Shop = example.manager, example.Shop  # noqa: N806
+
+    def shop(name, **spec):
+        return Shop(metadata=ObjectMeta(name=name), spec=example.ShopSpec(host="a.example.com", **spec))
+
     monkeypatch.setattr(manager, "webhook_endpoint", WebhookEndpoint(port=0, install=True))
     await client.install(*manager.own_kinds)
     async with Supervisor() as tasks:
         running = tasks.start(manager.run(client, signals=False), name="manager")
-        async with asyncio.timeout(60):
-            while (await client.create(shop("probe"), dry_run=True)).spec.image is None:  # noqa: ASYNC110 - until registered
-                await asyncio.sleep(0.02)
+        await until_registered(client, shop("probe"))
         made = await client.create(shop("one", replicas=5, protected=True))
         assert made.spec.image == "nginx:1.27"
         made.spec.host = "b.example.com"

@@ -52,6 +52,6 @@ async def room(broken_engine, request):
 @pytest.fixture
 async def another_room(broken_engine, room):
     """The name of a second namespace."""
-    name = f"{room[:50]}-other"
+    name = f"other-{room[-50:].lstrip('-')}"
     await broken_engine.create_namespace(name)
     return name

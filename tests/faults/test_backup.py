@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from steersman import ObjectMeta
+from steersman.aio import name_suffix
 from steersman.errors import NotFound
 from steersman.kinds.core_v1 import ConfigMap
 from steersman.testing import EngineError
@@ -15,10 +16,11 @@ def config(name):
 
 
 async def test_a_restored_engine_is_as_it_was(broken_engine):
+    suffix = name_suffix()
     async with broken_engine.client(field_manager="tests") as client:
-        kept = await client.create(config("before-the-backup"))
+        kept = await client.create(config(f"before-the-backup-{suffix}"))
         backup = await broken_engine.back_up()
-        lost = await client.create(config("after-the-backup"))
+        lost = await client.create(config(f"after-the-backup-{suffix}"))
         await client.delete(kept)
         await broken_engine.restore(backup)
         found = await client.get(ConfigMap, kept.key)

@@ -259,7 +259,7 @@ async def test_a_server_that_does_not_answer_ends_the_term_in_time() -> None:
 
 async def test_a_campaign_outlives_what_it_may_not_write(client, api_server, namespace, caplog) -> None:
     """Without its namespace there is no Lease: it complains once, and leads as soon as there is one."""
-    missing = f"{namespace[:50]}-late"
+    missing = f"late-{namespace[-50:].lstrip('-')}"
     async with asyncio.timeout(60), election(missing).campaign(client) as campaign:
         while not caplog.messages:  # noqa: ASYNC110 - a log sets no event
             await asyncio.sleep(0.05)

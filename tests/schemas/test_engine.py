@@ -9,6 +9,7 @@ import msgspec
 import pytest
 import pytest_asyncio
 
+from samples.schema_server import collection
 from steersman.markers import (
     AtLeastOneOf,
     AtMostOneOf,
@@ -179,8 +180,9 @@ CRD = crd_for(All, Old, labels={"app": "x"}, annotations={"note": "y"})
 
 @pytest_asyncio.fixture(scope="module")
 async def installed(server):
-    """The kind with all markers, on the server."""
+    """The kind with all markers, on the server, without objects."""
     await server.install(CRD)
+    await server.request("DELETE", collection(CRD, "v1"))
     return server
 
 
