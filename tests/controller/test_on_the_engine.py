@@ -6,7 +6,7 @@ from functools import partial
 
 from samples.site import Site, site
 from steersman import MergePatch, ObjectMeta
-from steersman.aio import Supervisor
+from steersman.aio import Supervisor, name_suffix
 from steersman.controller import Done, Reconciler, Stores, View, controller_for, owners_through, when
 from steersman.errors import NotFound
 from steersman.kinds.apps_v1 import Deployment, DeploymentSpec, ReplicaSet, ReplicaSetSpec
@@ -243,7 +243,7 @@ async def test_a_mapper_looks_objects_up_by_label(client, cache, namespace):
 
 async def test_a_mapper_crosses_namespaces_through_an_index(client, cache, namespace):
     """A Secret somewhere else names no Site; an index over Sites does."""
-    runs = []
+    runs, name = [], f"password-{name_suffix()}"
     cache.add_index(Site, "secret", lambda each: [(each.metadata.annotations or {}).get("secret")])
 
     def users(secret, stores):
@@ -254,18 +254,18 @@ async def test_a_mapper_crosses_namespaces_through_an_index(client, cache, names
         return Done()
 
     wanted = site("web", namespace)
-    wanted.metadata.annotations = {"secret": "default/shared-password"}
+    wanted.metadata.annotations = {"secret": f"default/{name}"}
     plan = controller_for(Site).when(in_namespace(namespace)).watches(Secret, map=users).run_with(reconcile)
     async with running(plan, cache) as made:
         await until(lambda: made.working)
         await client.create(wanted)
         await until(lambda: len(runs) == 1)
-        secret = Secret(metadata=ObjectMeta(name="shared-password", namespace="default"))
+        secret = Secret(metadata=ObjectMeta(name=name, namespace="default"))
         await client.create(secret)
         await until(lambda: len(runs) == 2)
-        await client.delete(Secret, "default/shared-password")
+        await client.delete(Secret, f"default/{name}")
         await until(lambda: len(runs) == 3)
-    assert runs[1:] == [["Secret default/shared-password appeared"], ["Secret default/shared-password vanished"]]
+    assert runs[1:] == [[f"Secret default/{name} appeared"], [f"Secret default/{name} vanished"]]
 
 
 def pod_template():

@@ -8,6 +8,7 @@ import aiohttp
 import pytest
 import yaml
 
+from steersman.aio import name_suffix
 from steersman.testing import Engine, EngineError, KubectlError
 
 
@@ -47,9 +48,10 @@ async def test_the_server_proves_itself_and_wants_proof(engine) -> None:
 
 async def test_kubectl_gives_what_it_printed_or_what_it_complained_of(engine) -> None:
     """Input is passed on; a failure carries kubectl's own words."""
-    manifest = '{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "by-kubectl"}, "data": {"a": "b"}}'
+    name = f"by-kubectl-{name_suffix()}"
+    manifest = f'{{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {{"name": "{name}"}}, "data": {{"a": "b"}}}}'
     assert "created" in await engine.kubectl("create", "--filename=-", stdin=manifest)
-    assert await engine.kubectl("get", "configmap", "by-kubectl", "--output=jsonpath={.data.a}") == "b"
+    assert await engine.kubectl("get", "configmap", name, "--output=jsonpath={.data.a}") == "b"
     with pytest.raises(KubectlError, match=r'kubectl get configmap absent .* "absent" not found') as caught:
         await engine.kubectl("get", "configmap", "absent")
     assert caught.value.code == 1

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from steersman.aio import name_suffix
 from steersman.testing import Engine, EngineError
 
 
@@ -16,10 +17,11 @@ async def test_an_existing_cluster_is_used_as_it_is(engine, tmp_path, crd_group,
         assert existing.is_existing_cluster
         assert existing.url == engine.url
         assert existing.kubeconfig.stat().st_mode & 0o777 == 0o600
-        await existing.create_namespace("by-existing")
-        assert "by-existing" in await engine.kubectl("get", "namespaces", "--output=name")
-        await existing.delete_namespace("by-existing")
-        phase = await engine.kubectl("get", "namespace", "by-existing", "--output=jsonpath={.status.phase}")
+        name = f"by-existing-{name_suffix()}"
+        await existing.create_namespace(name)
+        assert name in await engine.kubectl("get", "namespaces", "--output=name")
+        await existing.delete_namespace(name)
+        phase = await engine.kubectl("get", "namespace", name, "--output=jsonpath={.status.phase}")
         assert phase == "Terminating"
         await existing.delete_crds(crd_group)
         with pytest.raises(EngineError, match="unset USE_EXISTING_CLUSTER"):
