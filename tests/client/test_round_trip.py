@@ -221,6 +221,10 @@ async def test_built_in_kinds(trips, gone_afterwards, recipes, count):
 @pytest.fixture
 async def gadgets(client):
     """The custom kind, defined by hand on the server."""
+    async with asyncio.timeout(60):
+        # Its deletion takes a moment: a test that runs again may still find it.
+        while await client.find(CUSTOM_RESOURCE_DEFINITION, DEFINITION["metadata"]["name"]):  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
     await client.create(Unstructured(DEFINITION))
     await _wait_until_established(client, DEFINITION["metadata"]["name"])
     await _wait_until_served(client, GENERATIONS[0])
