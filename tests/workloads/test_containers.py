@@ -119,6 +119,35 @@ async def test_a_container_that_ends_has_exited(plane: ContainerPlane, runtime, 
     assert status.message == f"Ended with exit code {code}."
 
 
+@pytest.mark.parametrize("adopted", [False, True])
+async def test_a_container_that_ends_while_it_is_read_has_exited(plane: ContainerPlane, runtime, monkeypatch, adopted):
+    """Its event comes before its facts are known: a command such as ``true`` ends that fast."""
+    find = runtime.find
+
+    async def find_and_end(container):
+        facts = await find(container)
+        if facts is not None and facts.state == "running":
+            runtime.exit(facts.id, 3)
+        return facts
+
+    monkeypatch.setattr(runtime, "find", find_and_end)
+    if adopted:
+        runtime.add("shared")
+        await plane.container(container_name="shared", mode="existing")
+    else:
+        await plane.container()
+    assert (await plane.until_state("web", "Exited")).exit_code == 3
+
+
+async def test_a_container_whose_event_is_lost_is_looked_at_after_a_while(plane: ContainerPlane, runtime, monkeypatch):
+    monkeypatch.setattr("steersman.workloads.controllers.containers._LOOK", 0.2)
+    await plane.container()
+    status = await plane.until_state("web", "Running")
+    monkeypatch.setattr(runtime, "_emit", lambda *_: None)
+    runtime.exit(status.container_id, 3)
+    assert (await plane.until_state("web", "Exited")).exit_code == 3
+
+
 async def test_a_paused_container_is_paused_and_serves_nothing(plane: ContainerPlane, runtime):
     """States Running -> Paused -> Running."""
     await plane.container(ports=[ContainerPort(container_port=8080)], annotations=PRODUCES)

@@ -361,3 +361,13 @@ async def test_a_command_check_succeeds_with_exit_code_0_and_says_why_it_failed(
         missing = await verdict(real, CommandCheck("/no/such/program", (), env, str(tmp_path)))
         assert not missing.succeeded
         assert missing.reason.startswith("/no/such/program: ")
+
+
+async def test_a_simulated_check_of_a_command_reports_what_was_set_for_it() -> None:
+    """Its variables are a map, which has no hash."""
+    prober, found = SimulatedProber(), list[Verdict]()
+    prober.verdicts[TcpCheck("localhost", 1)] = Verdict(succeeded=False, reason="refused")
+    prober.start(CommandCheck("true", env={"A": "b"}), 1.0, found.append)
+    prober.start(TcpCheck("localhost", 1), 1.0, found.append)
+    await eventually(lambda: len(found) == 2)
+    assert [each.succeeded for each in found] == [True, False]

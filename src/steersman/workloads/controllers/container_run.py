@@ -51,6 +51,8 @@ class Run(msgspec.Struct, kw_only=True):
     """The container, once it was started or adopted."""
     stale: bool = False
     """Whether an event came after the facts."""
+    looked_at: float = 0.0
+    """When the facts were stored, in the time of the loop."""
     exited_at: float | None = None
     """When the container was first seen without a process, on the event loop's clock; None while it has one."""
     stop_asked: bool = False

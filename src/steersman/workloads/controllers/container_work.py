@@ -329,10 +329,11 @@ def _set_facts(facts: ContainerFacts, *rest: Any) -> None:
     if files:
         run.stdout, run.stderr, run.output = files
     run.outage = run.problem = ""
+    run.looked_at = asyncio.get_running_loop().time()
     if facts.is_alive:
         run.exited_at = None
     elif run.exited_at is None:
-        run.exited_at = asyncio.get_running_loop().time()
+        run.exited_at = run.looked_at
     run.facts = facts
 
 

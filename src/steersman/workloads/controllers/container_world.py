@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from steersman.aio import Supervisor
@@ -17,6 +18,10 @@ from steersman.workloads.world import World
 _log = logging.getLogger("steersman.workloads")
 #: Seconds until leftovers are looked for if there is no Container.
 _NO_HURRY = 3.0
+#: The work that reads the facts of a container for the first time.
+_READING = frozenset({"look", "start"})
+#: The actions of events that the start of a container causes itself.
+_BEGINNINGS = frozenset({"create", "init", "start"})
 
 
 class ContainerWorld(World[Run]):
@@ -71,10 +76,19 @@ class ContainerWorld(World[Run]):
                 self.defer(uid, _mark_stale, event.action or "events were lost")
             elif facts is None and (run.missing or (run.outage and not event.id)):
                 self.defer(uid, _look_again, event.action)
+            elif facts is None and run.work in _READING and event.action not in _BEGINNINGS:
+                self.defer(uid, partial(_mark_early_end, event.id), event.action)
 
 
 def _mark_stale(run: Run) -> None:
     run.stale = True
+
+
+def _mark_early_end(identity: str, run: Run) -> None:
+    """A container may end while its start still reads the facts, or before these are in the record."""
+    known = {"", run.created, run.again} if run.facts is None else {"", run.facts.id}
+    if identity in known or (run.facts is None and run.work == "look"):
+        run.stale = True
 
 
 def _look_again(run: Run) -> None:

@@ -228,9 +228,10 @@ class _Containers:
     def _supervise(self, container: Container, run: Run) -> None:
         """Look at a container that was started, and stop it if its spec says so."""
         assert run.facts is not None
-        if asyncio.get_running_loop().time() < run.retry_at:
+        now = asyncio.get_running_loop().time()
+        if now < run.retry_at:
             return
-        if run.stale:
+        if run.stale or (run.is_alive and now >= run.looked_at + _LOOK):
             self._work.look_at(container, run)
             return
         if (container.spec.stop or run.held or run.repeats) and run.is_alive and not run.stop_asked:
@@ -238,7 +239,7 @@ class _Containers:
             return
         if not run.facts.is_alive:
             restarts = container.spec.restart_policy != "no" and not run.stop_asked
-            since = asyncio.get_running_loop().time() - (run.exited_at or 0.0)
+            since = now - (run.exited_at or 0.0)
             if not restarts or since >= _RESTARTS:
                 run.over = True
             return
