@@ -8,10 +8,10 @@ import pytest
 from samples.eventually import eventually
 from steersman.cli.failure import Failure
 from steersman.cli.up.container_command import run_container
-from steersman.projects import ApplicationSource, Project
+from steersman.projects import ApplicationSource, Project, ServiceSelection
 from steersman.workloads import simulated_parts
 from steersman.workloads.containers import ContainerRuntimeError
-from steersman.workloads.kinds import Container
+from steersman.workloads.kinds import Container, ContainerNetwork, ContainerVolume
 
 SHOP = """\
 services:
@@ -65,3 +65,21 @@ async def test_a_container_that_cannot_start_is_a_failure(project):
     runtime.failures["create"] = ContainerRuntimeError("simulated: no space left")
     with pytest.raises(Failure, match="api cannot start: simulated: no space left"):
         await run_container(project.client, project.application, "api", (), project="shop")
+
+
+async def test_a_service_of_a_profile_brings_its_network_and_volume(tmp_path):
+    """The session runs no container, so it has neither; without them the command would wait forever."""
+    job = "job: {image: 'app:1', profiles: [job], volumes: ['data:/data']}"
+    (tmp_path / "steersman.yaml").write_text(f"services:\n  web: {{command: web}}\n  {job}\nvolumes: {{data: {{}}}}\n")
+    environment = {"XDG_STATE_HOME": str(tmp_path / "state"), "PATH": os.environ["PATH"]}
+    source = ApplicationSource(folder=tmp_path, environment=environment, name="shop")
+    async with Project(source, parts=simulated_parts) as project, asyncio.TaskGroup() as tasks:
+        runtime = project.plane.parts.containers
+        application = source.read(ServiceSelection(profiles=("*",)))
+        running = tasks.create_task(run_container(project.client, application, "job", (), project="shop"))
+        await eventually(lambda: any(each.state == "running" for each in runtime.containers.values()))
+        networks = await project.client.list(ContainerNetwork)
+        assert [each.spec.network_name for each in networks] == ["shop_default"]
+        assert [each.spec.name for each in await project.client.list(ContainerVolume)] == ["shop_data"]
+        runtime.exit(next(iter(runtime.containers)), 0)
+        assert await running == 0

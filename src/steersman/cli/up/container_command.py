@@ -15,7 +15,8 @@ from steersman.application import SERVICE, Application, ServiceDefinition, appli
 from steersman.cli.failure import Failure
 from steersman.client import Client
 from steersman.objects import ObjectMeta
-from steersman.workloads.kinds import Container, ContainerStatus
+from steersman.projects import apply_objects
+from steersman.workloads.kinds import Container, ContainerNetwork, ContainerStatus, ContainerVolume
 
 _LOOK = 0.05
 
@@ -27,7 +28,10 @@ async def run_container(
 
     ``words`` replace the command. The container gets no input, publishes no ports, and is removed at the end.
     """
-    made = await client.create(_container(application, name, words, project))
+    container, needed = _objects(application, name, words, project)
+    # The session has none of these if no service that it runs uses them.
+    await apply_objects(client, needed, project=project, prune=False)
+    made = await client.create(container)
     try:
         async with Supervisor() as tasks:
             streams = [
@@ -43,7 +47,10 @@ async def run_container(
     return status.exit_code if status.exit_code is not None else 1
 
 
-def _container(application: Application, name: str, words: Sequence[str], project: str) -> Container:
+def _objects(
+    application: Application, name: str, words: Sequence[str], project: str
+) -> tuple[Container, list[ContainerNetwork | ContainerVolume]]:
+    """The container, and the networks and volumes that it uses."""
     definition = application.services[name]
     once: ServiceDefinition = msgspec.structs.replace(
         definition,
@@ -54,17 +61,27 @@ def _container(application: Application, name: str, words: Sequence[str], projec
         command=tuple(words) or definition.command,
     )
     alone = msgspec.structs.replace(application, services={**application.services, name: once})
+    objects = application_objects(alone, project=project)
     found = next(
-        each
-        for each in application_objects(alone, project=project)
-        if isinstance(each, Container) and (each.metadata.labels or {}).get(SERVICE) == name
+        each for each in objects if isinstance(each, Container) and (each.metadata.labels or {}).get(SERVICE) == name
     )
+    used = {each.name for each in found.spec.networks or ()}
+    sources = {each.source for each in found.spec.volume_mounts or ()}
+    needed: list[ContainerNetwork | ContainerVolume] = []
+    for each in objects:
+        match each:
+            case ContainerNetwork() if each.key.name in used:
+                needed.append(each)
+            case ContainerVolume() if each.spec.name in sources:
+                needed.append(each)
+            case _:
+                pass
     if found.spec.steersman is not None:
         found.spec.steersman.health_probes = None
     for network in found.spec.networks or ():
         # Other containers must not reach it by the name of the service.
         network.aliases = None
-    return Container(metadata=ObjectMeta(name=f"{found.key.name}-run-{aio.name_suffix(5)}"), spec=found.spec)
+    return Container(metadata=ObjectMeta(name=f"{found.key.name}-run-{aio.name_suffix(5)}"), spec=found.spec), needed
 
 
 async def _until_ended(client: Client, made: Container, name: str) -> ContainerStatus:

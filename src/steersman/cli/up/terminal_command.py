@@ -134,6 +134,8 @@ async def _run_once(options: CommandOptions) -> int:
             application = options.source().read(ServiceSelection(profiles=("*",)))
             if name not in application.services:
                 raise Failure(f"{project} has no service {name}; the services are: {', '.join(application.services)}")
+            if application.services[name].is_process:
+                raise Failure(f"the session does not have {name}: add it with steersman up -d {name}, then run it")
             return await run_container(client, application, name, options.words, project=project)
         spec = found.spec.template.spec
         environment = await _environment(client, name, spec)
