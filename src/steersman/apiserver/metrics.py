@@ -11,11 +11,13 @@ Guarantees
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, TypeVar
 
 from steersman.apiserver.request import RequestInfo, ServerRequest
 from steersman.telemetry import CounterOf, Gauge, GaugeOf, HistogramOf, Registry, add_process_metrics
 from steersman.wire import APPLY_PATCH, HttpRequest
+
+_Labels = TypeVar("_Labels", bound=tuple[str, ...])
 
 _REQUEST: Final = ("verb", "dry_run", "group", "version", "resource", "subresource", "scope", "component")
 _COMPONENT: Final = "apiserver"
@@ -135,16 +137,17 @@ class ServerMetrics:
 
     def stored(self, counts: Mapping[tuple[str, str], int]) -> None:
         """Set the number of stored objects, by group and resource. Resources that are no longer served have none."""
-        _replace(self._objects, {(group, name): count for (group, name), count in counts.items()})
-        names = {key: f"{key[1]}.{key[0]}" if key[0] else key[1] for key in counts}
-        _replace(self._stored, {(names[key],): count for key, count in counts.items()})
+        _replace(self._objects, counts)
+        _replace(
+            self._stored, {(f"{name}.{group}" if group else name,): each for (group, name), each in counts.items()}
+        )
 
     def seats(self, counts: Mapping[str, int]) -> None:
         """Set the number of nominal seats, by priority level."""
         _replace(self._seats, {(level,): count for level, count in counts.items()})
 
 
-def _replace(gauge: Gauge, counts: Mapping[tuple[str, ...], int]) -> None:
+def _replace(gauge: Gauge, counts: Mapping[_Labels, int]) -> None:
     """Set all series of a gauge, and remove those without a count: their subjects are gone."""
     for values in gauge.series():
         if values not in counts:

@@ -67,15 +67,12 @@ def _objects(
     )
     used = {each.name for each in found.spec.networks or ()}
     sources = {each.source for each in found.spec.volume_mounts or ()}
-    needed: list[ContainerNetwork | ContainerVolume] = []
-    for each in objects:
-        match each:
-            case ContainerNetwork() if each.key.name in used:
-                needed.append(each)
-            case ContainerVolume() if each.spec.name in sources:
-                needed.append(each)
-            case _:
-                pass
+    needed = [
+        each
+        for each in objects
+        if (isinstance(each, ContainerNetwork) and each.key.name in used)
+        or (isinstance(each, ContainerVolume) and each.spec.name in sources)
+    ]
     if found.spec.steersman is not None:
         found.spec.steersman.health_probes = None
     for network in found.spec.networks or ():
