@@ -1,6 +1,7 @@
-"""The pytest plugin of tests that run again (``pytest --reruns 1``): they get new fixtures of their module.
+"""The pytest plugin of tests that run again (``pytest --reruns 1``).
 
-Else the second run of a test would meet the objects that its first run left on a server of the module.
+Guarantees: a test that runs again gets new fixtures of its module, else it would meet the objects that its first run left
+on a server of the module. The summary ends with the name of each test that ran again, and with why.
 """
 
 from __future__ import annotations
@@ -18,3 +19,18 @@ def pytest_runtest_setup(item: Any) -> None:
         for each in definitions:
             if each.scope not in ("function", "session"):
                 each.finish(item._request)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    caught = terminalreporter.stats.get("rerun", [])
+    if caught:
+        terminalreporter.section("tests that ran twice: each is a defect, unless the host stood still")
+    for report in caught:
+        terminalreporter.write_line(f"{report.nodeid} ({report.when}): {_reason(report)}")
+
+
+def _reason(report: pytest.TestReport) -> str:
+    crash = getattr(report.longrepr, "reprcrash", None)
+    message = getattr(crash, "message", None) or str(report.longrepr)
+    return message.strip().partition("\n")[0]
