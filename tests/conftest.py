@@ -57,17 +57,19 @@ def logging_as_before() -> Iterator[None]:
     root.setLevel(level)
 
 
-@pytest.fixture
-def api_server(request, tmp_path_factory) -> Iterator:
-    """An API server: the run's engine, or an embedded one that is this test's alone."""
-    if getattr(request, "param", "engine") == "engine":
-        # asked for here and not as a parameter: a test on the embedded server starts no engine
-        yield request.getfixturevalue("engine")
-        return
+@pytest.fixture(scope="module")
+def _embedded(tmp_path_factory) -> Iterator:
     from samples.servers import Embedded
 
     with Embedded.start(tmp_path_factory.mktemp("embedded")) as embedded:
         yield embedded
+
+
+@pytest.fixture
+def api_server(request):
+    """An API server: the run's engine, or the embedded one of the test's module."""
+    # asked for here and not as a parameter: a test on the embedded server starts no engine
+    return request.getfixturevalue("engine" if getattr(request, "param", "engine") == "engine" else "_embedded")
 
 
 @pytest.fixture
