@@ -61,4 +61,6 @@ def test_a_test_that_runs_again_has_a_new_server(tmp_path: Path) -> None:
     )
     assert "3 passed, 1 rerun" in done.stdout, done.stdout + done.stderr
     *_, name, _ = done.stdout.splitlines()
-    assert name == "test_server.py::test_create (call): AssertionError: assert 1 == 2", "the summary ends with what ran twice"
+    assert name == "test_server.py::test_create (call): AssertionError: assert 1 == 2", (
+        "the summary ends with what ran twice"
+    )

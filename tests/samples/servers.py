@@ -1,7 +1,7 @@
 """The embedded API server as tests use it: on a port, over TLS, with RBAC and a kubeconfig, as ``steersman serve`` has it.
 
 It runs in a thread, on a loop of its own: a test that blocks its loop does not stop its server, and the server's tasks and
-connections are not taken for the test's. Each test has a new one, with nothing in it.
+connections are not taken for the test's. The tests of a module share one, each in a namespace of its own.
 """
 
 from __future__ import annotations

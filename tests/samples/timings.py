@@ -1,7 +1,8 @@
 """The pytest plugin of ``STEERSMAN_TIMINGS=FOLDER pytest``: where the time of a run goes.
 
 Each worker writes one line of JSON a test and a fixture into FOLDER. At the end the run prints the most expensive tests,
-fixtures, rooms and waits. A test waits while neither its worker nor a program below the worker uses the CPU.
+fixtures, rooms and waits. A test waits while neither its worker nor a program below the worker uses a core, or would if
+another program did not.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import os
 import time  # noqa: TID251 - measures the run itself
 from collections import defaultdict
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +36,7 @@ class _Timings:
         self._folder = folder
         worker = os.environ.get("PYTEST_XDIST_WORKER", "main")
         self._file = (folder / f"{worker}.jsonl").open("w", encoding="utf-8", buffering=1)
-        self._below = 0.0
+        self._below = self._queued = 0.0
         self._phases: dict[str, float] = {}
 
     def _write(self, **record: Any) -> None:
@@ -45,11 +47,12 @@ class _Timings:
         begun, used = time.perf_counter(), time.process_time()
         self._phases = {}
         result = yield
-        wall, cpu, below = time.perf_counter() - begun, time.process_time() - used, 0.0
+        wall, cpu, below, queued = time.perf_counter() - begun, time.process_time() - used, 0.0, 0.0
         if wall > _SHORT:
-            now = _cpu_below()
-            below, self._below = max(0.0, now - self._below), now
-        self._write(test=item.nodeid, wall=wall, cpu=cpu, below=below, at=begun, phases=self._phases)
+            before, (self._below, self._queued) = (self._below, self._queued), _cpu_below()
+            below, queued = max(0.0, self._below - before[0]), max(0.0, self._queued - before[1])
+        times = {"wall": wall, "cpu": cpu, "below": below, "wait": max(0.0, wall - cpu - below - queued)}
+        self._write(test=item.nodeid, at=begun, phases=self._phases, **times)
         return result
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -74,8 +77,6 @@ class _Timings:
             for line in file.read_text(encoding="utf-8").splitlines()
         ]
         tests = [each for each in records if "test" in each]
-        for each in tests:
-            each["wait"] = max(0.0, each["wall"] - each["cpu"] - each["below"])
         write = terminalreporter.write_line
         write(f"\n{'wall':>8} {'wait':>8} {'cpu':>8} {'below':>8}  the {_ROWS} most expensive tests")
         for each in sorted(tests, key=lambda test: -test["wall"])[:_ROWS]:
@@ -105,8 +106,8 @@ def _row(times: dict[str, float], name: str) -> str:
     return " ".join(f"{times[key]:8.2f}" for key in ("wall", "wait", "cpu", "below")) + f"  {name}"
 
 
-def _cpu_below() -> float:
-    """The CPU time of all programs below this one, ended ones included."""
+def _cpu_below() -> tuple[float, float]:
+    """The CPU time of all programs below this one, ended ones included, and how long they and this one waited for it."""
     parents: dict[int, int] = {}
     used: dict[int, float] = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
@@ -118,15 +119,21 @@ def _cpu_below() -> float:
         parents[pid] = int(fields[1])
         # utime, stime, and those of its ended children
         used[pid] = sum(map(int, fields[11:15])) / _TICK
-    below, total = {os.getpid()}, 0.0
-    times = os.times()
-    total = times.children_user + times.children_system
+    below = {os.getpid()}
     growing = True
     while growing:
-        growing = False
-        for pid, parent in parents.items():
-            if parent in below and pid not in below:
-                below.add(pid)
-                total += used[pid]
-                growing = True
-    return total
+        found = {pid for pid, parent in parents.items() if parent in below and pid not in below}
+        below |= found
+        growing = bool(found)
+    times = os.times()
+    ended = times.children_user + times.children_system
+    return ended + sum(used[pid] for pid in below if pid != os.getpid()), sum(map(_queued, below))
+
+
+def _queued(pid: int) -> float:
+    """How long the threads of a program were ready to run and did not."""
+    total = 0
+    for schedstat in Path(f"/proc/{pid}/task").glob("*/schedstat"):
+        with suppress(OSError):
+            total += int(schedstat.read_text(encoding="ascii").split()[1])
+    return total / 1e9
