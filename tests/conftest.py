@@ -1,8 +1,9 @@
-"""The API server that a test talks to: the engine and the embedded one, by the one parameter of the fixture `api_server`.
+"""The API server that a test talks to: the engine, the embedded one, or both, by the parameter of the fixture `api_server`.
 
-Whatever asks for `api_server`, be it through `client`, `namespace`, `sites` or `install`, runs on both in the rooms of ROOMS:
-``[engine]`` and ``[embedded]``. What only the engine has is asked of `engine` itself, or the test says why it cannot run
-on the other one: ``@pytest.mark.engine_only("aggregation")``; it then runs once, on the engine.
+In the rooms of ROOMS, a test that uses `api_server`, directly or through `client`, `namespace`, `sites` or `install`, runs
+on the embedded server: ``[embedded]``. It also runs on the engine, as ``[engine]``, in three cases: its room is one of
+ON_BOTH, or it is marked ``@pytest.mark.both_servers("why")``, or the run is a long one (`.ci/full`).
+A test that needs what only the engine has uses `engine`, or is marked ``@pytest.mark.engine_only("aggregation")``.
 """
 
 from __future__ import annotations
@@ -33,17 +34,28 @@ pytest_plugins = ["samples.portions", "samples.reruns", "samples.timings", "samp
 
 #: The rooms whose tests need an API server, whichever it is.
 ROOMS = frozenset({"client", "cache", "controller", "manager", "guarantees", "patterns"})
-SERVERS = ("engine", "embedded")
+#: Those of them that run on both servers in every run: the wire, and the guarantees.
+ON_BOTH = frozenset({"client", "cache", "guarantees"})
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if "api_server" not in metafunc.fixturenames or metafunc.definition.path.parent.name not in ROOMS:
+    room = metafunc.definition.path.parent.name
+    if "api_server" not in metafunc.fixturenames or room not in ROOMS:
         return
-    only = metafunc.definition.get_closest_marker("engine_only")
-    if only is not None and not only.args:
-        raise pytest.UsageError(f"{metafunc.definition.nodeid}: engine_only needs a reason")
-    if only is None and "engine" not in metafunc.fixturenames:
-        metafunc.parametrize("api_server", SERVERS, indirect=True)
+    on_engine, on_both = (_reason(metafunc, name) for name in ("engine_only", "both_servers"))
+    if on_engine or "engine" in metafunc.fixturenames:
+        return
+    from samples.portions import ALL  # a plugin, which pytest imports first
+
+    every = ALL or room in ON_BOTH or on_both
+    metafunc.parametrize("api_server", ("engine", "embedded") if every else ("embedded",), indirect=True)
+
+
+def _reason(metafunc: pytest.Metafunc, name: str) -> str:
+    marker = metafunc.definition.get_closest_marker(name)
+    if marker is not None and not marker.args:
+        raise pytest.UsageError(f"{metafunc.definition.nodeid}: {name} needs a reason")
+    return "" if marker is None else marker.args[0]
 
 
 @pytest.fixture(autouse=True)

@@ -21,6 +21,8 @@ from steersman.kinds.core_v1 import ConfigMap, Container, EnvVar, PodSpec, PodTe
 from steersman.kinds.meta_v1 import LabelSelector
 from steersman.objects import Key, Kind, Unstructured, encode
 
+pytestmark = pytest.mark.both_servers("compares an intent with what the server made of it")
+
 
 class Counting:
     """A transport that counts what is sent to change something."""

@@ -15,6 +15,8 @@ from steersman.controller.writes.applies import Applies
 from steersman.errors import BadRequest, InternalError, Invalid, NotFound
 from steersman.objects import Key, Kind, Unstructured
 
+pytestmark = pytest.mark.both_servers("compares an intent with what the server made of it")
+
 
 def plain(tree):
     """An object without what says only that somebody wrote, and without what others own.

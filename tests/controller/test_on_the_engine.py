@@ -4,6 +4,8 @@ import asyncio
 from contextlib import asynccontextmanager
 from functools import partial
 
+import pytest
+
 from samples.site import Site, site
 from steersman import MergePatch, ObjectMeta
 from steersman.aio import Supervisor, name_suffix
@@ -13,6 +15,8 @@ from steersman.kinds.apps_v1 import Deployment, DeploymentSpec, ReplicaSet, Repl
 from steersman.kinds.core_v1 import ConfigMap, Container, Pod, PodSpec, PodTemplateSpec, Secret
 from steersman.kinds.meta_v1 import LabelSelector
 from steersman.objects import Key, set_owner
+
+pytestmark = pytest.mark.both_servers("watch frames decide what is queued")
 
 
 @asynccontextmanager

@@ -15,6 +15,8 @@ from steersman.kinds.core_v1 import ConfigMap
 from steersman.manager import Manager
 from steersman.objects import set_owner
 
+pytestmark = pytest.mark.both_servers("the server's answer to a conditional apply decides")
+
 
 @pytest.fixture
 async def home(client, sites, namespace):

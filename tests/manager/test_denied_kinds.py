@@ -12,6 +12,8 @@ from steersman.cache import KindOptions
 from steersman.kinds.coordination_v1 import Lease
 from steersman.kinds.core_v1 import ConfigMap, Secret
 
+pytestmark = pytest.mark.both_servers("the server's RBAC denies")
+
 CONFIGMAPS, SECRETS = rule("configmaps"), rule("secrets")
 LEASES = rule("leases", "get", "create", "update", "watch", group="coordination.k8s.io")
 

@@ -17,6 +17,8 @@ from steersman.manager.token_review import Reviewer
 from steersman.transport import HttpListener, HttpTransport
 from steersman.wire import HttpRequest
 
+pytestmark = pytest.mark.both_servers("the server reviews tokens and permissions")
+
 
 class Counted:
     """A transport that counts."""

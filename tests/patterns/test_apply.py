@@ -16,6 +16,8 @@ from steersman.kinds.core_v1 import (
 from steersman.kinds.meta_v1 import LabelSelector
 from steersman.objects import replace, set_owner
 
+pytestmark = pytest.mark.both_servers("the server merges and detects conflicts")
+
 
 @pytest.fixture
 async def home(client, sites, namespace):

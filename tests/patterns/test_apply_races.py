@@ -14,6 +14,8 @@ from steersman.patterns import Children, Outputs
 from steersman.patterns.children.apply import apply_outputs
 from steersman.patterns.children.memory import Memories
 
+pytestmark = pytest.mark.both_servers("the server detects conflicts")
+
 CHANGES = 15
 
 

@@ -8,6 +8,8 @@ from steersman import Kind, MergePatch, ObjectMeta, Unstructured
 from steersman.kinds.rbac_v1 import RoleBinding, RoleRef, Subject
 from steersman.patterns import child
 
+pytestmark = pytest.mark.both_servers("the server normalizes values")
+
 WIDE = {"PersistentVolume", "PriorityClass", "RuntimeClass", "StorageClass"}
 MARK = "steersman.dev/intent"
 

@@ -12,6 +12,8 @@ from steersman.objects import set_owner
 from steersman.patterns import Outputs, reconciles
 from steersman.testing import eventually
 
+pytestmark = pytest.mark.both_servers("managed fields prove what is ours")
+
 LABEL = "steersman.dev/owner-uid"
 NAMESPACES = Kind("v1", "Namespace")
 

@@ -29,6 +29,8 @@ from steersman.objects import Condition, set_condition
 from steersman.patterns import Outputs, StateMachine, Wait, reconciles, state
 from steersman.testing import Plane, eventually
 
+pytestmark = pytest.mark.both_servers("the server merges conditions")
+
 
 class Backups(StateMachine[Postgres], children=(Secret,), name="backups", ready="BackupReady"):
     """A second machine of the same kind."""
