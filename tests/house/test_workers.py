@@ -1,4 +1,4 @@
-"""A run with two workers: what is alone is alone, what belongs together stays together, and a crash is one failure."""
+"""A run with workers: what is alone is alone, what belongs together stays together, and a crash is one failure."""
 
 from __future__ import annotations
 
@@ -15,11 +15,15 @@ TESTS = Path(__file__).parents[1]
 OPTIONS = """
 [pytest]
 markers = alone
-addopts = --import-mode=importlib -p xdist -p no:cacheprovider -n 2
+addopts = --import-mode=importlib -p xdist -p no:cacheprovider
 """
 CONFTEST = """
 import json, os, time, pytest
+from pathlib import Path
+from samples import durations, scheduling
 pytest_plugins = ["samples.workers"]
+durations.TABLE = Path("durations.json")
+scheduling.CORES = 2
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item):
@@ -38,6 +42,22 @@ FILES = {
     "two/test_a.py": QUICK,
     "two/test_ends.py": f"import os\n{QUICK}\ndef test_ends(): os._exit(3)\ndef test_after(): pass\n",
 }
+WAITING = {
+    "conftest.py": CONFTEST,
+    "one/test_work.py": QUICK,
+    "one/test_more.py": QUICK,
+    "one/test_most.py": QUICK,
+    "two/test_waits.py": QUICK,
+    "two/test_waits_longer.py": QUICK,
+}
+#: Seconds and CPU seconds.
+DURATIONS = {
+    "tests/one/test_work.py": [1, 0.9],
+    "tests/one/test_more.py": [2, 1.8],
+    "tests/one/test_most.py": [9, 9],
+    "tests/two/test_waits.py": [3, 0.3],
+    "tests/two/test_waits_longer.py": [4, 0.4],
+}
 
 
 @dataclass
@@ -53,16 +73,21 @@ class Played:
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, list[Played]]:
     """The output of a run with two workers, and the tests that came to their end."""
-    folder = tmp_path_factory.mktemp("workers")
+    return play(tmp_path_factory.mktemp("workers"), FILES, workers=2)
+
+
+def play(folder: Path, files: dict[str, str], *, workers: int) -> tuple[str, list[Played]]:
+    """Run tests in so many workers on a machine with two cores."""
     (folder / "pytest.ini").write_text(OPTIONS, encoding="utf-8")
-    for name, source in FILES.items():
+    (folder / "durations.json").write_text(json.dumps(DURATIONS), encoding="utf-8")
+    for name, source in files.items():
         file = folder / "tests" / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(source, encoding="utf-8")
     played = folder / "played"
     variables = {"PLAYED": str(played), "PYTHONPATH": str(TESTS), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "tests"],
+        [sys.executable, "-m", "pytest", "-n", str(workers), "tests"],
         cwd=folder,
         env={name: value for name, value in os.environ.items() if name != "PYTEST_ADDOPTS"} | variables,
         capture_output=True,
@@ -95,3 +120,19 @@ def test_a_test_that_ends_its_worker_fails_once_and_hides_no_other(run: tuple[st
 
 def test_the_summary_shows_what_a_worker_added(run: tuple[str, list[Played]]) -> None:
     assert run[0].count("\na sum\n") == 1
+
+
+def test_workers_beyond_the_cores_run_only_what_waits(tmp_path: Path) -> None:
+    """Else three tests would compute on two cores. The longest begins first, else it would run alone at the end."""
+    output, played = play(tmp_path, WAITING, workers=3)
+    assert "10 passed" in output
+    files: dict[int, list[str]] = {}
+    for each in sorted(played, key=lambda each: each.began):
+        files.setdefault(each.worker, []).append(each.name.partition("::")[0])
+    assert {run[0] for run in files.values()} == {
+        "tests/one/test_most.py",
+        "tests/one/test_more.py",
+        "tests/two/test_waits_longer.py",
+    }
+    (waiting,) = (run for run in files.values() if run[0] == "tests/two/test_waits_longer.py")
+    assert set(waiting) <= {"tests/two/test_waits_longer.py", "tests/two/test_waits.py"}

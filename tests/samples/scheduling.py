@@ -1,4 +1,8 @@
-"""Which worker runs which tests when workers share a run: ``pytest -n 2``.
+"""Which worker runs which tests when workers share a run: ``pytest -n 4``.
+
+As many workers as the machine has cores do the work, the longest files first, so that they end together. The others run
+only files that mostly wait (for leases, timeouts, other programs), so that waiting takes no time of a core.
+`samples.durations` has how long each file runs and waits; a table that is out of date costs time and nothing else.
 
 Guarantees: tests that share a costly fixture run in one worker; a test marked `alone` runs after every other worker has
 ended; a test that ends its worker is reported once and not run again; test ids stay what they are without workers.
@@ -7,10 +11,13 @@ ended; a test that ends its worker is reported once and not run again; test ids 
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from xdist.scheduler import LoadScopeScheduling
+
+from samples.durations import seconds_of, waits
 
 if TYPE_CHECKING:
     import pytest
@@ -22,12 +29,13 @@ ALONE = "alone"
 #: Rooms whose tests share servers or a world of their own: each is one work unit.
 WHOLE_ROOMS = frozenset({"conformance", "examples", "faults", "kubectl"})
 #: What a worker begins with, in this order: client-go lists every kind, and conformance leaves definitions behind.
-#: The longest work units follow, so that the workers end together.
-FIRST = ("client_go", "conformance", "faults", "examples")
+FIRST = ("client_go", "conformance")
+#: How many workers do the work.
+CORES = os.cpu_count() or 1
 
 
 class Scheduling(LoadScopeScheduling):
-    """One work unit a file or a whole room, the longest first, and last those that run alone."""
+    """One work unit a file or a whole room, and last those that run alone."""
 
     def __init__(self, config: pytest.Config, log: Producer | None, notes: Path) -> None:
         super().__init__(config, log)
@@ -41,14 +49,40 @@ class Scheduling(LoadScopeScheduling):
         return ALONE if nodeid in self._alone else unit_of(nodeid)
 
     def _assign_work_unit(self, node: WorkerController) -> None:
-        self.workqueue.move_to_end(min(self.workqueue, key=_rank), last=False)
+        unit = self._unit_for(node)
+        if unit is None:
+            node.shutdown()
+            return
+        self.workqueue.move_to_end(unit, last=False)
         super()._assign_work_unit(node)
+
+    def _unit_for(self, node: WorkerController) -> str | None:
+        """The next work unit of a worker; None if only others can do what is left."""
+        units = self.workqueue.keys()
+        if self.nodes.index(node) >= CORES:
+            units = [each for each in units if self._waits(each)]
+        return min(units, key=self._rank, default=None)
+
+    def _waits(self, unit: str) -> bool:
+        """Whether the tests of a unit mostly wait."""
+        return unit != ALONE and waits(self._files(unit))
+
+    def _rank(self, unit: str) -> tuple[int, float]:
+        if unit == ALONE:
+            return 3, 0
+        if (room := _room(unit)) in FIRST:
+            return 0, FIRST.index(room)
+        # what waits is left to the other workers, until nothing else is left
+        return 2 if self._waits(unit) else 1, -sum(map(seconds_of, self._files(unit)))
+
+    def _files(self, unit: str) -> set[str]:
+        return {nodeid.partition("::")[0] for nodeid in self.workqueue[unit]}
 
     def _reschedule(self, node: WorkerController) -> None:
         if node.shutting_down or node not in self.registered_collections:
             return
         # a worker begins its last test when it knows the next one, or that there is none
-        while self.workqueue and self._pending_of(self.assigned_work[node]) <= 1:
+        while self.workqueue and not node.shutting_down and self._pending_of(self.assigned_work[node]) <= 1:
             others = [each for each in self.nodes if each is not node]
             if self.workqueue.keys() != {ALONE} or not others:
                 self._assign_work_unit(node)
@@ -81,12 +115,8 @@ class Scheduling(LoadScopeScheduling):
 def unit_of(nodeid: str) -> str:
     """The file of a test, or its room where that is not divided."""
     file = nodeid.partition("::")[0]
-    room = file.removeprefix("tests/").partition("/")[0]
-    return room if room in WHOLE_ROOMS else file
+    return room if (room := _room(file)) in WHOLE_ROOMS else file
 
 
-def _rank(unit: str) -> tuple[int, int]:
-    if unit == ALONE:
-        return 2, 0
-    room = unit.removeprefix("tests/").partition("/")[0]
-    return (0, FIRST.index(room)) if room in FIRST else (1, 0)
+def _room(file: str) -> str:
+    return file.removeprefix("tests/").partition("/")[0]
