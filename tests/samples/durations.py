@@ -1,6 +1,6 @@
 """How long each test file runs, and how much of that it computes, as a table that plans of runs read.
 
-``STEERSMAN_TIMINGS=FOLDER pytest -n 4`` measures it, and ``tools/test --durations FOLDER`` writes the table. The start of
+``STEERSMAN_TIMINGS=FOLDER pytest -n 4`` measures it, and ``tools/test --write-durations FOLDER`` writes the table. The start of
 the engine belongs to no file: each worker starts one, whatever it runs.
 """
 
@@ -49,7 +49,8 @@ def measured(folder: Path) -> dict[str, tuple[float, float]]:
                 engine += record["wall"]
             elif "test" in record:
                 sums = seconds[record["test"].partition("::")[0]]
-                sums[0] += max(0.0, record["wall"] - engine)
+                # as long as on a machine with a core for each program
+                sums[0] += max(record["cpu"], record["wall"] - record["queued"] - engine)
                 sums[1] += record["cpu"] + record["below"]
                 engine = 0.0
     return {file: (max(LEAST, round(wall, 1)), round(cpu, 1)) for file, (wall, cpu) in sorted(seconds.items())}

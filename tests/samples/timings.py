@@ -51,7 +51,7 @@ class _Timings:
         if wall > _SHORT:
             before, (self._below, self._queued) = (self._below, self._queued), _cpu_below()
             below, queued = max(0.0, self._below - before[0]), max(0.0, self._queued - before[1])
-        times = {"wall": wall, "cpu": cpu, "below": below, "wait": max(0.0, wall - cpu - below - queued)}
+        times = {"wall": wall, "cpu": cpu, "below": below, "queued": queued}
         self._write(test=item.nodeid, at=begun, phases=self._phases, **times)
         return result
 
@@ -77,6 +77,8 @@ class _Timings:
             for line in file.read_text(encoding="utf-8").splitlines()
         ]
         tests = [each for each in records if "test" in each]
+        for each in tests:
+            each["wait"] = max(0.0, each["wall"] - each["cpu"] - each["below"] - each["queued"])
         write = terminalreporter.write_line
         write(f"\n{'wall':>8} {'wait':>8} {'cpu':>8} {'below':>8}  the {_ROWS} most expensive tests")
         for each in sorted(tests, key=lambda test: -test["wall"])[:_ROWS]:
