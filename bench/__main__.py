@@ -14,6 +14,7 @@ import importlib
 import sys
 from pathlib import Path
 
+from bench.contenders.preparing import keep_compiled_modules
 from bench.report import BenchmarkFailed, Report, table
 
 HERE = Path(__file__).parent
@@ -44,6 +45,7 @@ def main() -> int:
         return 0
     if options.name not in benchmarks:
         parser.error(f"unknown benchmark {options.name!r}; the benchmarks are: {', '.join(benchmarks) or 'none yet'}")
+    keep_compiled_modules()
     module = importlib.import_module(f"bench.{options.name}")
     own = argparse.ArgumentParser(prog=f"python -m bench {options.name}", parents=[parser], add_help=False)
     if hasattr(module, "add_arguments"):

@@ -10,14 +10,12 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import os
 import subprocess
 import sys
 import time
 from pathlib import Path
 
 from bench.apiserver_objects import MANY, config_map, config_map_name
-from bench.contenders.preparing import python_environment
 from bench.memory import private
 from bench.report import BenchmarkFailed
 from steersman.apiserver import ApiServer
@@ -79,8 +77,7 @@ async def _settled(server: ApiServer) -> int:
 def in_fresh_process(*arguments: str) -> list[float]:
     """The numbers that this program prints in a fresh process."""
     command = [sys.executable, "-m", "bench.apiserver_alone", *arguments]
-    environment = {**os.environ, **python_environment()}
-    done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=ROOT, env=environment)
+    done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=ROOT)
     if done.returncode:
         raise BenchmarkFailed(f"{' '.join(command)} failed:\n{done.stderr[-4000:]}")
     return [float(word) for word in done.stdout.split()]

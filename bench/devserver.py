@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import os
 import signal
 import socket
 import statistics
@@ -23,7 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bench.apiserver_subjects import cpu_clock
-from bench.contenders.preparing import go_program, python_environment, say
+from bench.contenders.preparing import go_program, say
 from bench.devserver_load import PATH, Load, connected, unverified
 from bench.memory import private
 from bench.report import Bar, BenchmarkFailed, Column, Figure, Report
@@ -117,9 +116,7 @@ async def _server(name: str, program: str) -> AsyncGenerator[Server]:
             if name == TILT
             else (sys.executable, "-m", "bench.devserver_ours", str(port), TOKEN, f"{folder}/kubeconfig")
         )
-        process = await asyncio.create_subprocess_exec(
-            *command, stdin=PIPE, stdout=PIPE, stderr=None, cwd=ROOT, env=os.environ | python_environment()
-        )
+        process = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE, stderr=None, cwd=ROOT)
         assert process.stdout is not None
         try:
             imports = float(await process.stdout.readline()) if name == OURS else 0.0

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.contenders.preparing import Contender, python_environment
+from bench.contenders.preparing import Contender
 from bench.controller_process import ControllerFailed, ControllerProcess, running
 from bench.sites_world import World, fresh_world
 
@@ -61,8 +61,7 @@ async def measure(contender: Contender, command: list[str], sizes: Sizes, say: C
     with tempfile.TemporaryDirectory(prefix="steersman-bench-") as scratch:
         folder = Path(scratch)
         say("engine and objects")
-        async with fresh_world(sizes.objects, folder) as (world, address):
-            environment = address | python_environment()
+        async with fresh_world(sizes.objects, folder) as (world, environment):
             before = await world.writes()
             started = time.perf_counter()
             async with running(contender.name, command, environment=environment, folder=folder) as controller:

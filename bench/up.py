@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bench.busybox_image import IMAGE, make_image, write_containers_conf
-from bench.contenders.preparing import CannotPrepare, python_environment, say
+from bench.contenders.preparing import CannotPrepare, say
 from bench.devserver import free_port
 from bench.report import Bar, BenchmarkFailed, Column, Report
 from bench.report_page import add_doc_argument, fill_page
@@ -112,12 +112,12 @@ def difference(starts: Measured) -> Bar:
 
 
 def _environment(folder: Path) -> dict[str, str]:
-    """The environment of all contenders: byte code is kept, and no state of the user is read."""
+    """The environment of all contenders, without the user's settings and state."""
     # The database's user looks for its files below this folder.
     folder.chmod(0o755)
     dropped = {"KUBECONFIG", "COMPOSE_PROFILES", "COMPOSE_PROJECT_NAME"}
     kept = {name: value for name, value in os.environ.items() if name not in dropped}
-    return {**kept, **python_environment(), **write_containers_conf(folder), "XDG_STATE_HOME": str(folder / "state")}
+    return {**kept, **write_containers_conf(folder), "XDG_STATE_HOME": str(folder / "state")}
 
 
 def _has_containers(notes: list[str]) -> bool:

@@ -22,7 +22,7 @@ import aiohttp
 import msgspec
 
 from bench.apiserver_subjects import cpu_clock
-from bench.contenders.preparing import BENCH, PROGRAMS, go_program, python_environment
+from bench.contenders.preparing import BENCH, PROGRAMS, go_program
 from bench.contenders.steersman_shops import OldShop, Shop, manager, shop_checks, shop_defaults
 from bench.controller_process import ControllerProcess, running
 from bench.report import BenchmarkFailed
@@ -190,7 +190,7 @@ async def shop_world(folder: Path) -> AsyncGenerator[ShopWorld]:
         await client.install(Shop, OldShop)
         for name in (OURS, GO, MANY):
             await client.create(Namespace(metadata=ObjectMeta(name=name)))
-        environment = contender_environment(engine, folder) | python_environment()
+        environment = contender_environment(engine, folder)
         served: list[Served] = []
         for name, command in commands.items():
             port = _free_port()

@@ -65,9 +65,15 @@ def cache_root() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "steersman" / "bench"
 
 
-def python_environment() -> dict[str, str]:
-    """Keep compiled modules, whatever the caller's environment says: an image has them compiled as well."""
-    return {"PYTHONPYCACHEPREFIX": str(cache_root() / "compiled"), "PYTHONDONTWRITEBYTECODE": ""}
+def keep_compiled_modules() -> None:
+    """Make this process and all that it starts keep compiled modules, whatever the caller's environment says.
+
+    An installed program has them compiled as well. `bench/__main__.py` calls this before it imports a benchmark.
+    """
+    prefix = str(cache_root() / "compiled")
+    os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix = prefix
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
 
 
 def say(text: str) -> None:
@@ -102,7 +108,7 @@ def _run(command: list[str], *, contender: str, **options: object) -> None:
 
 def _compile(contender: str, python: str, modules: str) -> None:
     """Import a program's modules, so that its first round does not compile what later rounds find compiled."""
-    _run([python, "-c", f"import {modules}"], contender=contender, env=os.environ | python_environment(), cwd=PROGRAMS)
+    _run([python, "-c", f"import {modules}"], contender=contender, cwd=PROGRAMS)
 
 
 def _steersman() -> list[str]:
