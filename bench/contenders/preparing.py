@@ -1,18 +1,21 @@
 """Prepares contenders: builds Go programs and installs kopf, both outside the checkout.
 
-A cache directory is named after a hash of its inputs, so a machine prepares once, and again after a change. A contender
-that cannot be prepared raises `CannotPrepare` with what is missing.
+A cache directory is named after a hash of its inputs, so a machine prepares once, and again after a change. Of two
+processes that need the same directory, one prepares it while the other waits. A contender that cannot be prepared raises
+`CannotPrepare` with what is missing.
 """
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -81,19 +84,35 @@ def say(text: str) -> None:
     print(f"bench: {text}", file=sys.stderr, flush=True)
 
 
+@contextmanager
+def one_at_a_time(name: str) -> Iterator[None]:
+    """Wait until no other process prepares ``name``; the system frees the lock of a process that was killed."""
+    root = cache_root()
+    root.mkdir(parents=True, exist_ok=True)
+    with (root / f"{name}.lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say(f"waiting for another process that prepares {name}")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
 def _kept(name: str, inputs: Sequence[Path], salt: str, make: Callable[[Path], None]) -> Path:
     """The directory that ``make`` fills, from the cache if its inputs are unchanged."""
     digest = hashlib.sha256(salt.encode())
     for path in inputs:
         digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
     target = cache_root() / f"{name}-{digest.hexdigest()[:16]}"
-    if not target.is_dir():
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=f"{name}-", dir=target.parent) as scratch:
-            whole = Path(scratch) / "whole"
-            make(whole)
-            # Until here, nothing looks complete.
-            whole.rename(target)
+    if target.is_dir():
+        return target
+    with one_at_a_time(target.name):
+        if not target.is_dir():
+            with tempfile.TemporaryDirectory(prefix=f"{name}-", dir=target.parent) as scratch:
+                whole = Path(scratch) / "whole"
+                make(whole)
+                # Until here, nothing looks complete.
+                whole.rename(target)
     return target
 
 
