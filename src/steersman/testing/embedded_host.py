@@ -88,9 +88,8 @@ class EmbeddedHost(Host):
 
     @asynccontextmanager
     async def opened(self) -> AsyncGenerator[Transport]:
-        transport: Transport = (await self.plane()).transport()
-        if self._thread is not None:
-            transport = LoopBridgeTransport(transport, self._loop)
+        inner = (await self.plane()).transport()
+        transport: Transport = inner if self._thread is None else LoopBridgeTransport(inner, self._loop)
         async with closing(transport):
             yield transport
 

@@ -7,20 +7,21 @@ server's work. Context variables are passed along, so that a server knows the ca
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
-from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
-from typing import Any, TypeVar, Unpack
+from typing import Any, Generic, TypeVar, Unpack
 
 from multidict import CIMultiDictProxy
 
 from steersman.aio import Closable
-from steersman.errors import ApiError, DeadlineExceeded
+from steersman.errors import DeadlineExceeded
 from steersman.testing.background_context import BackgroundContext
 from steersman.transport import (
     MAX_BODY,
-    BufferedResponse,
     Handler,
+    InProcessResponse,
+    InProcessTransport,
     Response,
     SendOptions,
     ServerResponse,
@@ -34,28 +35,76 @@ R = TypeVar("R")
 
 async def call_on(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, R]) -> R:
     """Run ``work`` on a loop in another thread, or here if it is the caller's own."""
-    if loop is asyncio.get_running_loop():
+    here = asyncio.get_running_loop()
+    if loop is here:
         return await work
-    return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, loop))
+    call = _Call(loop, here, work)
+    try:
+        loop.call_soon_threadsafe(call.begin)
+    except RuntimeError:
+        work.close()
+        raise
+    try:
+        return await call.answer
+    except asyncio.CancelledError:
+        with suppress(RuntimeError):  # its loop is closed
+            loop.call_soon_threadsafe(call.cancel)
+        raise
+
+
+class _Call(Generic[R]):
+    """Work on another loop: cheaper than `asyncio.run_coroutine_threadsafe`, which locks and chains futures."""
+
+    __slots__ = ("_here", "_loop", "_task", "_work", "answer")
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, here: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, R]
+    ) -> None:
+        self._loop = loop
+        self._here = here
+        self._work = work
+        self._task: asyncio.Task[R] | None = None
+        #: Belongs to the caller's loop.
+        self.answer: asyncio.Future[R] = here.create_future()
+
+    def begin(self) -> None:
+        self._task = self._loop.create_task(self._work)
+        self._task.add_done_callback(self._done)
+
+    def cancel(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+
+    def _done(self, task: asyncio.Task[R]) -> None:
+        with suppress(RuntimeError):  # the caller's loop is closed
+            self._here.call_soon_threadsafe(self._tell, task)
+
+    def _tell(self, task: asyncio.Task[R]) -> None:
+        """Resolve the future, on the caller's loop."""
+        if self.answer.done():
+            return
+        if task.cancelled():
+            self.answer.cancel()
+        elif (error := task.exception()) is not None:
+            self.answer.set_exception(error)
+        else:
+            self.answer.set_result(task.result())
 
 
 class LoopBridgeTransport(TransportWrapper):
     """Sends through a transport that lives on another loop."""
 
-    def __init__(self, inner: Transport, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, inner: InProcessTransport, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(inner)
+        self._inner: InProcessTransport = inner
         self._loop = loop
 
     async def send(self, request: HttpRequest, **options: Unpack[SendOptions]) -> Response:
-
-        async def whole() -> BufferedResponse:
-            # one crossing for the whole response
-            async with await self._inner.send(request, **options) as response:
-                return BufferedResponse(response.status, response.headers, await response.read())
-
-        if not options.get("stream"):
-            return await call_on(self._loop, whole())
-        return _Stream(await call_on(self._loop, self._inner.send(request, **options)), self._loop, request)
+        if options.get("stream"):
+            return _Stream(await call_on(self._loop, self._inner.send(request, **options)), self._loop, request)
+        timeout, before_send = options.get("timeout"), options.get("before_send")
+        # one crossing, and one task, for the whole response
+        return await call_on(self._loop, self._inner.answer(request, timeout=timeout, before_send=before_send))
 
     async def close(self) -> None:
         """Close the other transport."""
@@ -65,13 +114,15 @@ class LoopBridgeTransport(TransportWrapper):
 class _Stream(Closable):
     """A streamed response; its chunks are queued here as they come."""
 
-    def __init__(self, inner: Response, loop: asyncio.AbstractEventLoop, request: HttpRequest) -> None:
+    def __init__(self, inner: InProcessResponse, loop: asyncio.AbstractEventLoop, request: HttpRequest) -> None:
         self._inner = inner
         self._loop = loop
         self._request = request
         self._here = asyncio.get_running_loop()
-        self._pieces: asyncio.Queue[bytes | BaseException] = asyncio.Queue()
-        self._pump: Future[None] | None = None
+        self._pieces: deque[bytes | BaseException] = deque()
+        self._forwarded = False
+        #: Resolved by the next piece.
+        self._arrival: asyncio.Future[None] | None = None
 
     @property
     def status(self) -> int:
@@ -85,41 +136,46 @@ class _Stream(Closable):
         return await call_on(self._loop, self._inner.read(limit))
 
     async def chunks(self, *, idle_timeout: float | None = None) -> AsyncIterator[bytes]:
-        if self._pump is None:
-            self._pump = asyncio.run_coroutine_threadsafe(self._hand_over(), self._loop)
+        if not self._forwarded:
+            self._forwarded = True
+            self._loop.call_soon_threadsafe(self._inner.forward, self._tell)
         while True:
-            try:
-                async with asyncio.timeout(idle_timeout):
-                    piece = await self._pieces.get()
-            except TimeoutError:
+            if not self._pieces and not await self._arrived(idle_timeout):
                 await self.close()
-                raise DeadlineExceeded(
-                    f"{describe_request(self._request)}: no data for {idle_timeout:g} s", sent=True
-                ) from None
+                raise DeadlineExceeded(f"{describe_request(self._request)}: no data for {idle_timeout:g} s", sent=True)
+            piece = self._pieces.popleft()
             if isinstance(piece, BaseException):
                 raise piece
             if not piece:
                 return
             yield piece
 
-    async def _hand_over(self) -> None:
-        """Forward chunks; runs on the other loop."""
-        last: bytes | BaseException = b""
+    async def _arrived(self, idle_timeout: float | None) -> bool:
+        """Wait for a piece; returns whether one came in time."""
+        self._arrival = self._here.create_future()
+        timer = None if idle_timeout is None else self._here.call_later(idle_timeout, self._wake)
         try:
-            async for piece in self._inner.chunks():
-                self._tell(piece)
-        except ApiError as error:
-            last = error
+            await self._arrival
         finally:
-            self._tell(last)
+            self._arrival = None
+            if timer is not None:
+                timer.cancel()
+        return bool(self._pieces)
+
+    def _wake(self) -> None:
+        if self._arrival is not None and not self._arrival.done():
+            self._arrival.set_result(None)
 
     def _tell(self, piece: bytes | BaseException) -> None:
+        """Take a piece, on the other loop."""
         with suppress(RuntimeError):  # the receiving loop is closed
-            self._here.call_soon_threadsafe(self._pieces.put_nowait, piece)
+            self._here.call_soon_threadsafe(self._take, piece)
+
+    def _take(self, piece: bytes | BaseException) -> None:
+        self._pieces.append(piece)
+        self._wake()
 
     async def close(self) -> None:
-        if self._pump is not None:
-            self._pump.cancel()
         await call_on(self._loop, self._inner.close())
 
 

@@ -13,7 +13,10 @@ from typing import TYPE_CHECKING
 
 from steersman._lazy_names import lazy_names
 from steersman.transport.http import HttpTransport as HttpTransport
-from steersman.transport.in_process_transport import InProcessTransport as InProcessTransport
+from steersman.transport.in_process_transport import (
+    InProcessResponse as InProcessResponse,
+    InProcessTransport as InProcessTransport,
+)
 from steersman.transport.protocol import (
     DEFAULT_TIMEOUT as DEFAULT_TIMEOUT,
     MAX_BODY as MAX_BODY,

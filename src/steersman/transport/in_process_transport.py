@@ -1,7 +1,7 @@
 """A server in the same process: the same bytes, no socket.
 
 Guarantees, in addition to those of every transport
-- Only bytes cross. A body is split into pieces of at most 64 KiB, of which a few are buffered; a server that is faster
+- Only bytes cross, in pieces of at most 64 KiB. A few pieces of a streamed body are buffered; a server that is faster
   than its client waits.
 - The server runs in its own task: it is cancelled when the client closes or disconnects, and the client fails when the
   server does.
@@ -14,20 +14,24 @@ import asyncio
 import logging
 from collections.abc import AsyncIterable, AsyncIterator, Callable
 from contextlib import AsyncExitStack
-from typing import Self
+from typing import Any, Self
 
 from multidict import CIMultiDict, CIMultiDictProxy
 
-from steersman.aio import Channel, ChannelClosed, Closable, Supervisor
+from steersman.aio import Channel, ChannelClosed, ChannelFull, Closable, Supervisor
 from steersman.errors import ConnectionFailed, DeadlineExceeded, ProtocolError
+from steersman.transport.buffered_response import BufferedResponse
 from steersman.transport.peer import set_peer
-from steersman.transport.protocol import DEFAULT_TIMEOUT, MAX_BODY, Handler
+from steersman.transport.protocol import DEFAULT_TIMEOUT, MAX_BODY, Handler, Pushing
 from steersman.wire import HttpRequest, describe_request
 
 _PIECE_MAX = 64 * 1024
 _PIECES_HELD = 4
 
 _log = logging.getLogger("steersman.transport")
+
+#: Takes a piece of a body, nothing at its end, or the error that ended it.
+Tell = Callable[[bytes | ConnectionFailed], None]
 
 
 class InProcessTransport(Closable):
@@ -38,6 +42,8 @@ class InProcessTransport(Closable):
         self._timeout = timeout
         self._owner = AsyncExitStack()
         self._tasks: Supervisor | None = None
+        #: The tasks of `answer`.
+        self._answering: dict[asyncio.Task[Any] | None, None] = {}
         self._closed = False
 
     async def send(
@@ -49,31 +55,72 @@ class InProcessTransport(Closable):
         before_send: Callable[[], None] | None = None,
     ) -> InProcessResponse:
         """Send a request and wait for the head of its response; see `Transport.send`."""
-        if self._closed:
-            raise ConnectionFailed(
-                f"{describe_request(request)}: the transport to the server in this process is closed"
-            )
+        self._check_open(request)
         if self._tasks is None:
             self._tasks = await self._owner.enter_async_context(Supervisor())
         if before_send is not None:
             before_send()
-        deadline = asyncio.get_running_loop().time() + (self._timeout if timeout is None else timeout)
-        exchange = _Exchange(request)
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + (self._timeout if timeout is None else timeout)
+        exchange = _Exchange(request, loop)
         exchange.task = self._tasks.start(exchange.serve(self._handler), name=f"serve {request.method} {request.path}")
+        timer = loop.call_at(deadline, exchange.expire)
         try:
-            async with asyncio.timeout_at(deadline):
-                status, headers = await exchange.head
-        except TimeoutError:
-            await exchange.close()
-            raise exchange.late() from None
+            status, headers = await exchange.head
         except BaseException:
             await exchange.close()
             raise
+        finally:
+            timer.cancel()
         return InProcessResponse(exchange, status, headers, deadline=None if stream else deadline)
+
+    async def answer(
+        self,
+        request: HttpRequest,
+        *,
+        timeout: float | None = None,  # noqa: ASYNC109 - see Transport
+        before_send: Callable[[], None] | None = None,
+    ) -> BufferedResponse:
+        """Like `send` and `read`, but in the caller's own task, which must exist for this exchange alone."""
+        self._check_open(request)
+        if before_send is not None:
+            before_send()
+        set_peer(None)
+        exchange = _Exchange(request, asyncio.get_running_loop())
+        self._answering[asyncio.current_task()] = None
+        limit = asyncio.timeout(self._timeout if timeout is None else timeout)
+        try:
+            async with limit:
+                answer = await self._handler(request)
+                body = answer.body if isinstance(answer.body, bytes) else await _joined(answer.body)
+        except asyncio.CancelledError:
+            if self._closed:
+                raise exchange.broken("without a response") from None
+            raise
+        except Exception:  # noqa: BLE001 - as in `_Exchange.serve`
+            if limit.expired():
+                raise exchange.late() from None
+            _log.exception("the server failed to %s", describe_request(request))
+            raise exchange.broken("without a response") from None
+        finally:
+            del self._answering[asyncio.current_task()]
+        if len(body) > MAX_BODY:
+            raise _too_long(request, MAX_BODY)
+        return BufferedResponse(answer.status, CIMultiDictProxy(CIMultiDict(answer.headers)), body)
+
+    def _check_open(self, request: HttpRequest) -> None:
+        if self._closed:
+            raise ConnectionFailed(
+                f"{describe_request(request)}: the transport to the server in this process is closed"
+            )
 
     async def close(self) -> None:
         """Cancel the server's work on every exchange and wait until it has ended."""
         self._closed = True
+        if answering := [task for task in reversed(self._answering) if task is not None]:
+            for task in answering:
+                task.cancel()
+            await asyncio.wait(answering)
         if self._tasks is not None:
             self._tasks.cancel()
             self._tasks = None
@@ -86,13 +133,19 @@ class InProcessTransport(Closable):
 class _Exchange:
     """One request and its response, between the client's task and the server's."""
 
-    __slots__ = ("_pieces", "_whole", "head", "request", "task")
+    __slots__ = ("_body", "_pieces", "_read", "_tell", "_whole", "head", "request", "task")
 
-    def __init__(self, request: HttpRequest) -> None:
+    def __init__(self, request: HttpRequest, loop: asyncio.AbstractEventLoop) -> None:
         self.request = request
         self.task: asyncio.Task[None] | None = None
-        self.head: asyncio.Future[tuple[int, CIMultiDictProxy[str]]] = asyncio.get_running_loop().create_future()
-        self._pieces: Channel[bytes] = Channel(_PIECES_HELD)
+        self.head: asyncio.Future[tuple[int, CIMultiDictProxy[str]]] = loop.create_future()
+        #: A body that was complete with its head, and how much of it was read.
+        self._body = b""
+        self._read = 0
+        #: The pieces of a streamed body.
+        self._pieces: Channel[bytes] | None = None
+        #: Takes the pieces in place of the channel.
+        self._tell: Tell | None = None
         self._whole = False
 
     async def serve(self, handler: Handler) -> None:
@@ -101,45 +154,98 @@ class _Exchange:
         set_peer(None)
         try:
             answer = await handler(self.request)
+            if isinstance(answer.body, bytes):
+                self._body = answer.body
+            else:
+                self._pieces = Channel(_PIECES_HELD)
             if not self.head.done():
                 self.head.set_result((answer.status, CIMultiDictProxy(CIMultiDict(answer.headers))))
-            await self._send_body(answer.body)
+            if self._pieces is not None and not isinstance(answer.body, bytes):
+                await self._send_body(answer.body, self._pieces)
             self._whole = True
         except ChannelClosed:
             pass
         except Exception:  # noqa: BLE001 - a failure of the server is a lost connection for its client
             _log.exception("the server failed to %s", describe_request(self.request))
         finally:
-            self._pieces.close()
+            if self._pieces is not None:
+                self._pieces.close()
+            if self._tell is not None:
+                self._tell(b"" if self._whole else self.broken("during the response"))
             if not self.head.done():
                 self.head.set_exception(self.broken("without a response"))
 
-    async def _send_body(self, body: bytes | AsyncIterable[bytes]) -> None:
-        if isinstance(body, bytes):
-            await self._send(body)
-            return
+    async def _send_body(self, body: AsyncIterable[bytes], into: Channel[bytes]) -> None:
+        if isinstance(body, Pushing):
+            body.push_to(self._push)
         pieces = aiter(body)
         try:
             async for piece in pieces:
-                await self._send(piece)
+                for start in range(0, len(piece), _PIECE_MAX):
+                    await self._send(piece[start : start + _PIECE_MAX], into)
         finally:
             # an abandoned iterator keeps its resources until it is closed
             if (finish := getattr(pieces, "aclose", None)) is not None:
                 await finish()
 
-    async def _send(self, piece: bytes) -> None:
-        for start in range(0, len(piece), _PIECE_MAX):
-            await self._pieces.send(piece[start : start + _PIECE_MAX])
+    async def _send(self, piece: bytes, into: Channel[bytes]) -> None:
+        if self._tell is not None:
+            self._tell(piece)
+            return
+        await into.send(piece)
+        if self._tell is not None:
+            # `forward` was called while this piece waited for room.
+            self._forward_held(self._tell)
+
+    def _push(self, piece: bytes) -> bool:
+        """Take a piece without a turn of the server's task, if there is room for it."""
+        if self._tell is not None:
+            self._tell(piece)
+            return True
+        if len(piece) > _PIECE_MAX or self._pieces is None:
+            return False
+        try:
+            self._pieces.send_nowait(piece)
+        except (ChannelClosed, ChannelFull):
+            return False
+        return True
+
+    def forward(self, tell: Tell) -> None:
+        """Pass each piece to ``tell`` as it comes; see `InProcessResponse.forward`."""
+        try:
+            if self._forward_held(tell):
+                tell(b"")
+            else:
+                self._tell = tell
+        except ConnectionFailed as error:
+            tell(error)
+
+    def _forward_held(self, tell: Tell) -> bool:
+        """Pass on the buffered pieces. Returns whether the body has ended."""
+        while piece := self.receive_nowait():
+            tell(piece)
+        return piece is not None
+
+    def receive_all(self) -> bytes | None:
+        """Return what is left of a body that was complete with its head; None for a streamed one."""
+        if self._pieces is not None:
+            return None
+        start, self._read = self._read, len(self._body)
+        return self._body[start:] if start else self._body
 
     def receive_nowait(self) -> bytes | None:
         """Return the next piece if it is there, nothing at the end of the body, and None if the server has to be awaited."""
+        if self._pieces is None:
+            start, self._read = self._read, self._read + _PIECE_MAX
+            return self._body[start : self._read]
         try:
             return self._pieces.receive_nowait()
         except ChannelClosed:
             return self._end()
 
     async def receive(self) -> bytes:
-        """Return the next piece, or nothing at the end of the body."""
+        """Return the next piece of a streamed body, or nothing at its end."""
+        assert self._pieces is not None
         try:
             return await self._pieces.receive()
         except ChannelClosed:
@@ -150,9 +256,15 @@ class _Exchange:
             return b""
         raise self.broken("during the response") from None
 
+    def expire(self) -> None:
+        """End the wait for the head."""
+        if not self.head.done():
+            self.head.set_exception(self.late())
+
     async def close(self) -> None:
         """Cancel the server's work and wait until it has ended."""
-        self._pieces.close()
+        if self._pieces is not None:
+            self._pieces.close()
         if self.task is not None and not self.task.done():
             self.task.cancel()
             await asyncio.wait((self.task,))
@@ -166,6 +278,22 @@ class _Exchange:
 
     def late(self) -> DeadlineExceeded:
         return DeadlineExceeded(f"{describe_request(self.request)}: the server in this process did not respond in time")
+
+
+async def _joined(body: AsyncIterable[bytes]) -> bytes:
+    pieces = aiter(body)
+    try:
+        return b"".join([piece async for piece in pieces])
+    finally:
+        # an abandoned iterator keeps its resources until it is closed
+        if (finish := getattr(pieces, "aclose", None)) is not None:
+            await finish()
+
+
+def _too_long(request: HttpRequest, limit: int) -> ProtocolError:
+    return ProtocolError(
+        f"{describe_request(request)}: the response is longer than {limit} bytes; request less at a time"
+    )
 
 
 class InProcessResponse(Closable):
@@ -183,20 +311,30 @@ class InProcessResponse(Closable):
 
     async def read(self, limit: int = MAX_BODY) -> bytes:
         """Read the whole body; raise ProtocolError if it is longer than `limit` bytes."""
+        if (rest := self._exchange.receive_all()) is not None:
+            if len(rest) > limit:
+                raise _too_long(self._exchange.request, limit)
+            return rest
         pieces: list[bytes] = []
         size = 0
         async for piece in self.chunks():
             size += len(piece)
             if size > limit:
                 await self.close()
-                tried = describe_request(self._exchange.request)
-                raise ProtocolError(f"{tried}: the response is longer than {limit} bytes; request less at a time")
+                raise _too_long(self._exchange.request, limit)
             pieces.append(piece)
         return b"".join(pieces)
 
     def chunks(self, *, idle_timeout: float | None = None) -> AsyncIterator[bytes]:
         """Read the body as it arrives; see `Response.chunks`."""
         return _Chunks(self._exchange, idle_timeout, self._deadline)
+
+    def forward(self, tell: Tell) -> None:
+        """Pass each piece to ``tell`` as it comes, then nothing at the end of the body, or the error that ended it.
+
+        ``tell`` must not block. It replaces `read` and `chunks`, and the server does not wait for its client.
+        """
+        self._exchange.forward(tell)
 
     async def close(self) -> None:
         """Cancel the server's work on this response and wait until it has ended."""
