@@ -1,6 +1,6 @@
 """The shared part of controllers that reconcile namespaces by name.
 
-Guarantee: every new or changed namespace is reconciled, including those that exist at the start.
+Guarantee: every new or changed active namespace is reconciled, including those that exist at the start.
 """
 
 from __future__ import annotations
@@ -15,7 +15,11 @@ NAMESPACES = "core/namespaces/"
 
 
 class NamespaceWatcher(Watcher):
-    """Queues namespaces."""
+    """Queues active namespaces."""
+
+    def __init__(self) -> None:
+        #: The terminating namespaces; none of them becomes active again.
+        self.terminating: dict[str, None] = {}
 
     def add(self, namespace: str, note: str) -> None:
         """Queue a namespace."""
@@ -23,8 +27,16 @@ class NamespaceWatcher(Watcher):
         self._add(Request(Key("", namespace)), Cause(what="external", note=note))
 
     def seen_all(self, changes: Sequence[ObjectChange]) -> None:
+        self.terminating.clear()
         super().seen_all([change for change in changes if change.definition.prefix == NAMESPACES])
 
     def seen(self, change: ObjectChange) -> None:
-        if change.definition.prefix == NAMESPACES and not change.gone:
-            self.add(change.metadata.name, "the namespace changed")
+        if change.definition.prefix != NAMESPACES:
+            return
+        name = change.metadata.name
+        if change.gone:
+            self.terminating.pop(name, None)
+        elif change.metadata.deletion_timestamp is not None:
+            self.terminating[name] = None
+        else:
+            self.add(name, "the namespace changed")

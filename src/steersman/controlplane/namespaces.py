@@ -2,7 +2,8 @@
 
 Guarantees
 - Pods are deleted first; while one is left, nothing else is touched.
-- The objects of all kinds served at that time are deleted. The namespace's conditions say what is left and why.
+- The objects of all kinds served at that time are deleted. The conditions of a namespace that stays say what is left
+  and why.
 - It is driven by events: remaining objects are checked again when something in the namespace changes. Timers are needed
   only for Pods that exceed their grace period.
 - The namespace is released (the finalizer ``kubernetes`` is removed from its spec) when nothing is left.
@@ -11,7 +12,6 @@ Guarantees
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from steersman.aio import now
@@ -51,34 +51,32 @@ class Namespaces(NamespaceWatcher, Reconciler[Namespace]):
     """Empties and releases namespaces."""
 
     def __init__(self, changes: ObjectChanges) -> None:
+        super().__init__()
         self._changes = changes
-        #: The terminating namespaces.
-        self._going: dict[str, None] = {}
-
-    def seen_all(self, changes: Sequence[ObjectChange]) -> None:
-        self._going.clear()
-        super().seen_all(changes)
 
     def seen(self, change: ObjectChange) -> None:
         """Queue a namespace that is terminating, or in which something changed."""
         metadata = change.metadata
         if change.definition.prefix != NAMESPACES:
             # Also for late creations; and a removed finalizer changes the conditions.
-            if metadata.namespace in self._going:
+            if metadata.namespace in self.terminating:
                 self.add(metadata.namespace, f"{change.definition.gvk.kind} {metadata.name} changed")
-        elif change.gone:
-            self._going.pop(metadata.name, None)
-        elif metadata.deletion_timestamp is not None:
-            self._going[metadata.name] = None
+        elif metadata.deletion_timestamp is not None and not change.gone:
+            self.terminating[metadata.name] = None
             self.add(metadata.name, "the namespace is terminating")
+        else:
+            self.terminating.pop(metadata.name, None)
 
     def kinds_changed(self) -> None:
         """Check again: objects of a new kind may be deletable now."""
-        for name in self._going:
+        for name in self.terminating:
             self.add(name, "the served kinds changed")
 
     async def reconcile(self, ctx: Context, request: Request) -> Outcome:
         """Empty one namespace, report what is left, and release it if it is empty."""
+        if request.key.name not in self.terminating:
+            # It was released while this request waited.
+            return Done()
         client = ctx.client
         namespace = await client.find(Namespace, request.key.name)
         if namespace is None or namespace.metadata.deletion_timestamp is None:
@@ -100,15 +98,17 @@ class Namespaces(NamespaceWatcher, Reconciler[Namespace]):
         # While Pods are left, the other kinds have not been checked.
         left = _Content(failures=content.failures) if content.pods else content
         problems = content_problems(left.failures, left.remaining, left.finalizers)
-        if set_conditions(namespace, problems, now().replace(microsecond=0)):
+        kept = sorted({each for each in namespace.spec.finalizers if each != OURS})
+        # A namespace that ends with the next request needs no conditions.
+        stays = problems or content.remaining or kept or namespace.metadata.finalizers
+        if stays and set_conditions(namespace, problems, now().replace(microsecond=0)):
             namespace = await client.update(namespace, subresource="status")
         if content.failed:
             raise ContentFailed(f"namespace {namespace.key.name}: {'; '.join(content.failures)}")
         if content.remaining:
             return RequeueAfter(content.patience) if content.patience else Done()
         if namespace.spec is not None:
-            kept = [each for each in namespace.spec.finalizers or () if each != OURS]
-            namespace.spec.finalizers = sorted(set(kept)) or None
+            namespace.spec.finalizers = kept or None
         await client.update(namespace, subresource="finalize")
         return Done()
 

@@ -26,15 +26,15 @@ class RootCertificates(NamespaceWatcher, Reconciler[Namespace]):
     """Publishes the CA certificate."""
 
     def __init__(self, certificate: str) -> None:
+        super().__init__()
         self._data = {"ca.crt": certificate}
 
     def seen(self, change: ObjectChange) -> None:
-        """Queue the namespace that changed, or whose ConfigMap changed."""
-        if change.definition.prefix == "core/configmaps/":
-            if change.metadata.name == NAME:
-                self.add(change.metadata.namespace, f"its ConfigMap {NAME} changed")
-        else:
+        """Queue an active namespace that changed, or whose ConfigMap changed."""
+        if change.definition.prefix != "core/configmaps/":
             super().seen(change)
+        elif change.metadata.name == NAME and change.metadata.namespace not in self.terminating:
+            self.add(change.metadata.namespace, f"its ConfigMap {NAME} changed")
 
     async def reconcile(self, ctx: Context, request: Request) -> Done:
         """Create or repair the ConfigMap of one namespace."""
