@@ -134,7 +134,7 @@ class Controller:
         #: How often each user source failed, and the last error; by id, because two may share a name.
         self._source_failures: dict[int, tuple[int, str]] = {}
         #: Set when all sources have started, or nothing is left to wait for.
-        self._go = asyncio.Event()
+        self.begins = asyncio.Event()
         self._ran = False
         self._working = False
         self._workers = Supervisor()
@@ -157,7 +157,7 @@ class Controller:
                 started = self._on_started(f"{number} {source.name}")
                 sources.start(self._follow(source, started), name=f"{self.name}: source {source.name}")
             if not self._waiting_for:
-                self._go.set()
+                self.begins.set()
             # If the watch of a kind fails, it cancels this block and its workers.
             await self._work()
             sources.cancel()
@@ -165,7 +165,7 @@ class Controller:
     def stop(self) -> None:
         """Start no more reconciles; `run` returns when the running ones have ended."""
         self._queue.close()
-        self._go.set()
+        self.begins.set()
 
     def add(self, request: Request, cause: Cause, *, priority: int = 0, after: float = 0.0) -> None:
         """Queue a request directly, beside the sources."""
@@ -244,7 +244,7 @@ class Controller:
         def started() -> None:
             self._waiting_for.pop(name, None)
             if not self._waiting_for:
-                self._go.set()
+                self.begins.set()
 
         return started
 
@@ -288,10 +288,10 @@ class Controller:
     # workers
 
     async def _work(self) -> None:
-        while not self._go.is_set():
+        while not self.begins.is_set():
             try:
                 async with asyncio.timeout(_PATIENCE):
-                    await self._go.wait()
+                    await self.begins.wait()
             except TimeoutError:
                 names = ", ".join(name.partition(" ")[2] for name in self._waiting_for)
                 _log.warning(

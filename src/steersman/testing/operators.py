@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Iterable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any, Protocol
 
 from steersman.aio import Supervisor
@@ -30,6 +30,8 @@ _RUNS_MAX = 10_000
 _START_SECONDS = 10.0
 #: How often to check what keeps an operator from working.
 _ASK_SECONDS = 0.05
+#: How many turns of the loop an operator usually needs, beside waiting for its caches.
+_TURNS = 50
 
 
 class OperatorFailed(AssertionError):
@@ -177,8 +179,17 @@ async def _run(manager: Manager, client: Client, ended: asyncio.Event) -> None:
 async def _working(manager: Manager) -> None:
     loop = asyncio.get_running_loop()
     began = asked = loop.time()
+    turns = 0
     while manager.phase != "running":
-        await asyncio.sleep(0.001)
+        waiting = [controller for controller in manager.controllers if not controller.begins.is_set()]
+        if waiting:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_ASK_SECONDS):
+                    await waiting[0].begins.wait()
+        else:
+            # It begins, or ends its beginning, within a few turns of the loop, unless a stage of its own delays it.
+            turns += 1
+            await asyncio.sleep(0 if turns < _TURNS else 0.001)
         if loop.time() - asked > _ASK_SECONDS:
             asked = loop.time()
             if why := _why_not_working(manager, late=asked - began > _START_SECONDS):
