@@ -228,6 +228,26 @@ async def test_a_new_flow_schema_classifies_requests(classified):
     assert await ask(kim, "/nothing") == ("global-default", "global-default")
 
 
+async def test_a_flow_schema_may_name_a_namespace(classified):
+    """Decisions are kept for each namespace that a FlowSchema names, and for all others together."""
+    raw, ask = classified
+    kim = User(name="kim", groups=("system:authenticated",))
+    pods = "/api/v1/namespaces/{}/pods"
+    assert await ask(kim, pods.format("shop")) == await ask(kim, pods.format("other"))
+    rules = [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"], "namespaces": ["shop"]}]
+    of_kim = {"subjects": [{"kind": "User", "user": {"name": "kim"}}], "resourceRules": rules}
+    spec = {"matchingPrecedence": 500, "priorityLevelConfiguration": {"name": "exempt"}, "rules": [of_kim]}
+    await raw.post(f"{FLOW}/flowschemas", {"metadata": {"name": "of-kim"}, "spec": spec})
+
+    async def is_classified() -> bool:
+        return await ask(kim, pods.format("shop")) == ("of-kim", "exempt")
+
+    await eventually(is_classified, within=30)
+    for place in (pods.format("other"), pods.format("third"), "/api/v1/pods"):
+        assert await ask(kim, place) == ("global-default", "global-default"), place
+    assert await is_classified()
+
+
 async def test_rejections_are_classified_too():
     async with ApiServer(authorizer="rbac") as server, InProcessTransport(server.handler):
         answer = await server.handle(HttpRequest("GET", "/api/v1/pods"), user=User(name="kim"))

@@ -12,6 +12,7 @@ Guarantees:
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 from typing import Any, Final, Literal, Protocol, Self, TypeAlias, cast
 
 import msgspec
@@ -350,6 +351,15 @@ class FieldRequirement(msgspec.Struct, frozen=True):
         return f"{self.field}{self.operator}{escaped}"
 
 
+#: The longest field selector that is parsed only once.
+_KEPT_LENGTH = 256
+
+
+@lru_cache(maxsize=256)
+def _field_requirements(text: str) -> tuple[FieldRequirement, ...]:
+    return tuple(_field_requirement(text, term) for term in _terms(text) if term)
+
+
 class FieldSelector(msgspec.Struct, frozen=True):
     """A field selector: all its requirements must hold. An empty one selects everything."""
 
@@ -357,12 +367,14 @@ class FieldSelector(msgspec.Struct, frozen=True):
 
     def __post_init__(self) -> None:
         """Sort the terms by their text, as Kubernetes does."""
-        msgspec.structs.force_setattr(self, "requirements", tuple(sorted(self.requirements, key=str)))
+        if len(self.requirements) > 1:
+            msgspec.structs.force_setattr(self, "requirements", tuple(sorted(self.requirements, key=str)))
 
     @classmethod
     def parse(cls, text: str) -> Self:
         """Parse the text form: ``metadata.name=web,spec.nodeName!=``."""
-        return cls(tuple(_field_requirement(text, term) for term in _terms(text) if term))
+        # Clients repeat a few short selectors; long ones may be anything.
+        return cls(_field_requirements(text) if len(text) <= _KEPT_LENGTH else _field_requirements.__wrapped__(text))
 
     @classmethod
     def of(cls, fields: Mapping[str, str]) -> Self:

@@ -147,6 +147,8 @@ class FlowControl:
         self._schemas: list[tuple[Headers, list[_Rule]]] = []
         #: The headers for a request that matches no FlowSchema.
         self._others: Headers = ()
+        #: The namespaces that a FlowSchema names: for any other, only that there is one counts.
+        self._named: set[str] = set()
         self._classified: dict[tuple[object, ...], Headers] = {}
 
     async def __call__(self, request: ServerRequest, next_: NextHandler) -> ServerResponse:
@@ -161,7 +163,8 @@ class FlowControl:
         if now != self._read_at:
             await self._read()
             self._read_at = now
-        about = (info.group, info.resource, info.subresource, info.namespace) if info.is_resource else (info.path,)
+        namespace = info.namespace if info.namespace in self._named else bool(info.namespace)
+        about = (info.group, info.resource, info.subresource, namespace) if info.is_resource else (info.path,)
         key = (user.name, user.groups, info.verb, about)
         found = self._classified.get(key)
         if found is None:
@@ -188,6 +191,8 @@ class FlowControl:
                 if condition not in map(msgspec.structs.asdict, schema.status.conditions):
                     await write_condition(self._storage, record, condition)
         schemas.sort(key=lambda each: (each.spec.matching_precedence, each.metadata.name))
+        rules = [rule for each in schemas for rule in each.spec.rules]
+        self._named = {name for rule in rules for each in rule.resource_rules for name in each.namespaces}
         self._schemas, self._others = [], ()
         for each in schemas:
             uid = levels.get(each.spec.priority_level_configuration.name)
