@@ -335,6 +335,9 @@ async def test_impersonation_is_a_matter_of_permission(ask):
         ("bob", "user-info"),
         ("system:serviceaccount:kube-system:x", "serviceaccount"),
         ("system:node:x", "arbitrary-node"),
+        ("system:serviceaccount:Kube:x", "user-info"),
+        ("system:serviceaccount:kube:x:y", "user-info"),
+        ("system:node:", "user-info"),
     ):
         assert await told(("Impersonate-User", name)) == (
             f'namespaces is forbidden: {robot} impersonate-on:{mode}:list resource "namespaces" in API group "" {CLUSTER}'

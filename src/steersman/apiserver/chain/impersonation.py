@@ -4,6 +4,8 @@ Guarantees
 - The sender needs permission for every part of the other identity (user, groups, extra values, uid) before anything
   happens in that name. From then on only the other identity counts.
 - Parts without a user are rejected, with kube-apiserver's message.
+- A name that only looks like that of a service account or a node is the name of an ordinary user.
+- The first value of a repeated header counts, even if it is empty, as in kube-apiserver.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from steersman.apiserver.chain.authorization import NO_SNIFFING, refused
 from steersman.apiserver.errors import RequestRejected, bad_request, unauthorized
 from steersman.apiserver.identity import UNKNOWN, Access, Authorizer, User
 from steersman.apiserver.request import NextHandler, ServerRequest, access_of
+from steersman.schemas.names import dns_label, dns_subdomain
 from steersman.transport import ServerResponse
 
 _USER, _GROUP, _UID, _EXTRA = "impersonate-user", "impersonate-group", "impersonate-uid", "impersonate-extra-"
@@ -59,9 +62,9 @@ class ImpersonationHandler:
         # kube-apiserver first checks the newer, narrower permission on the request itself, and reports that one.
         asked = access_of(sender, request.info)
         mode = "user-info"
-        if wanted.name.startswith(_ACCOUNT):
+        if _account(wanted.name) is not None:
             mode = "serviceaccount"
-        elif wanted.name.startswith(_NODE):
+        elif wanted.name.startswith(_NODE) and not dns_subdomain(wanted.name.removeprefix(_NODE)):
             mode = "arbitrary-node"
         narrow = msgspec.structs.replace(asked, verb=f"impersonate-on:{mode}:{asked.verb}")
         return refused(narrow, reason)
@@ -69,7 +72,8 @@ class ImpersonationHandler:
 
 def _wanted(request: ServerRequest) -> User | None:
     """The identity that the headers name; None if they name none."""
-    user = uid = ""
+    user: str | None = None
+    uid: str | None = None
     groups: list[str] = []
     extra: dict[str, tuple[str, ...]] = {}
     for name, value in request.wire.headers:
@@ -77,9 +81,9 @@ def _wanted(request: ServerRequest) -> User | None:
         if not header.startswith("impersonate-"):
             continue
         if header == _USER:
-            user = user or value
+            user = value if user is None else user
         elif header == _UID:
-            uid = uid or value
+            uid = value if uid is None else uid
         elif header == _GROUP:
             groups.append(value)
         elif header.startswith(_EXTRA):
@@ -88,9 +92,9 @@ def _wanted(request: ServerRequest) -> User | None:
     if not (user or uid or groups or extra):
         return None
     if not user:
-        words = f"requested {_go_words(uid, groups, extra)} without impersonating a user name"
+        words = f"requested {_go_words(uid or '', groups, extra)} without impersonating a user name"
         raise RequestRejected(bad_request(words).status, NO_SNIFFING)
-    return User(name=user, uid=uid, groups=tuple(groups), extra=extra)
+    return User(name=user, uid=uid or "", groups=tuple(groups), extra=extra)
 
 
 def _go_words(uid: str, groups: list[str], extra: dict[str, tuple[str, ...]]) -> str:
@@ -110,7 +114,7 @@ def _quoted(values: list[str] | tuple[str, ...]) -> str:
 def _account(name: str) -> tuple[str, str] | None:
     """Namespace and name of a user that is a service account; None for others."""
     parts = name.removeprefix(_ACCOUNT).split(":")
-    if not name.startswith(_ACCOUNT) or len(parts) != 2 or not all(parts):
+    if not name.startswith(_ACCOUNT) or len(parts) != 2 or dns_label(parts[0]) or dns_subdomain(parts[1]):
         return None
     return parts[0], parts[1]
 
@@ -144,7 +148,11 @@ def completed(wanted: User) -> User:
     account = _account(wanted.name)
     if not groups and account is not None:
         groups = ("system:serviceaccounts", f"system:serviceaccounts:{account[0]}")
-    sort = UNAUTHENTICATED if wanted.name == ANONYMOUS.name else AUTHENTICATED
-    if AUTHENTICATED not in groups and UNAUTHENTICATED not in groups:
+    if wanted.name == ANONYMOUS.name:
+        # An anonymous user never loses its group: rules for it also bind those who act in its name.
+        sort, others = UNAUTHENTICATED, (UNAUTHENTICATED,)
+    else:
+        sort, others = AUTHENTICATED, (AUTHENTICATED, UNAUTHENTICATED)
+    if not any(group in groups for group in others):
         groups = (*groups, sort)
     return User(name=wanted.name, uid=wanted.uid, groups=groups, extra=wanted.extra)
