@@ -9,7 +9,7 @@ from typing import Any
 from steersman.apiserver.registry.builtin.persistent_volume_claim import fill_claim
 from steersman.apiserver.registry.builtin.pods.resources import aggregate, supported_for_pods
 from steersman.apiserver.registry.builtin.types.resource_names import is_huge_page, may_be_overcommitted
-from steersman.apiserver.registry.builtin.types.trees import Tree, inner, items, metadata
+from steersman.apiserver.registry.builtin.types.trees import Tree, inner, items
 
 # What repeats never gives a repetition back: nothing that follows could begin there, and each would cost memory.
 _PART = "[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*+"
@@ -179,28 +179,3 @@ def _fill_pod_resources(spec: Tree) -> None:
                 requests.setdefault(name, amount)
         if requests:
             resources["requests"] = requests
-
-
-_PROFILES = "container.apparmor.security.beta.kubernetes.io/"
-
-
-def old_profiles(pod: Tree) -> list[tuple[str, Tree, Tree]]:
-    """The AppArmor profiles in annotations: the annotation, the profile as a field, and its container."""
-    told = inner(metadata(pod), "annotations")
-    found: list[tuple[str, Tree, Tree]] = []
-    if not told:
-        return found
-    for field in ("initContainers", "containers"):
-        for container in items(pod["spec"], field):
-            key = f"{_PROFILES}{container.get('name', '')}"
-            profile = _profile(told.get(key, ""))
-            if profile is not None:
-                found.append((key, profile, container))
-    return found
-
-
-def _profile(told: str) -> Tree | None:
-    if told in {"unconfined", "runtime/default"}:
-        return {"type": "Unconfined" if told == "unconfined" else "RuntimeDefault"}
-    kind, _, name = told.partition("/")
-    return {"type": "Localhost", "localhostProfile": name} if kind == "localhost" and name else None

@@ -7,7 +7,8 @@ from typing import Any
 import msgspec
 
 from steersman import aio
-from steersman.apiserver.registry.builtin.pods.defaults import fill_pod, fill_spec, old_profiles
+from steersman.apiserver.registry.builtin.pods.defaults import fill_pod, fill_spec
+from steersman.apiserver.registry.builtin.pods.profiles import matching_profiles, old_profiles, pinned_annotations
 from steersman.apiserver.registry.builtin.pods.resources import quality_of_service
 from steersman.apiserver.registry.builtin.pods.scheduling import spread_by_labels, tolerations
 from steersman.apiserver.registry.builtin.pods.subresources import (
@@ -16,7 +17,7 @@ from steersman.apiserver.registry.builtin.pods.subresources import (
     keep_all_but_resources,
     resize_problems,
 )
-from steersman.apiserver.registry.builtin.pods.validation import MIRROR, pod_annotations, pod_spec
+from steersman.apiserver.registry.builtin.pods.validation import pod_annotations, pod_spec
 from steersman.apiserver.registry.builtin.pods.warnings import annotation_warnings, name_warnings, pod_warnings
 from steersman.apiserver.registry.builtin.strategy import BuiltinStrategy
 from steersman.apiserver.registry.builtin.types.formats import MAX_INT32, in_range, ip_address, ip_family
@@ -59,7 +60,8 @@ class PodStrategy(BuiltinStrategy):
         """Set the phase to Pending."""
         spec: Tree = obj["spec"]
         for _, profile, container in old_profiles(obj):
-            container.setdefault("securityContext", {}).setdefault("appArmorProfile", profile)
+            if profile is not None:
+                container.setdefault("securityContext", {})["appArmorProfile"] = profile
         status: Tree = {"phase": "Pending", "qosClass": quality_of_service(spec)}
         obj["status"] = status
         if spec.get("schedulingGates"):
@@ -95,7 +97,7 @@ class PodStrategy(BuiltinStrategy):
         first = [CHANGED, WHOLE, *self._spec(obj)]
         if name == "resize":
             return resize_problems(obj, old, first)
-        return ephemeral_problems(obj, old, [*first, *_mirror(obj, old)])
+        return ephemeral_problems(obj, old, [*first, *_annotation_updates(obj, old)])
 
     def validate_create(self, obj: Tree) -> list[FieldProblem]:
         spec: Tree = obj["spec"]
@@ -105,7 +107,7 @@ class PodStrategy(BuiltinStrategy):
         if spec.get("nodeName") and spec.get("schedulingGates"):
             detail = "cannot be set until all schedulingGates have been cleared"
             problems.append(forbidden("spec.nodeName", detail))
-        return problems
+        return problems + matching_profiles(inner(metadata(obj), "annotations"), spec)
 
     def _spec(self, obj: Tree) -> list[FieldProblem]:
         spec, meta = obj["spec"], metadata(obj)
@@ -119,7 +121,7 @@ class PodStrategy(BuiltinStrategy):
 
     def validate_update(self, obj: Tree, old: Tree) -> list[FieldProblem]:
         """Only images, the deadline, more tolerations and fewer gates may change."""
-        problems = self._spec(obj) + _mirror(obj, old)
+        problems = self._spec(obj) + _annotation_updates(obj, old)
         new, before = obj["spec"], old["spec"]
         for field in ("containers", "initContainers"):
             ones = items(new, field)
@@ -138,9 +140,11 @@ class PodStrategy(BuiltinStrategy):
         return problems + _rest(new, before)
 
     def warnings(self, obj: Tree, old: Tree | None) -> list[str]:
-        """Warnings about the name of a new Pod, and about the spec."""
-        named = name_warnings(obj, "this is used in the Pod's hostname") if old is None else []
-        return named + annotation_warnings(obj) + pod_warnings("spec", obj["spec"])
+        """Warnings about the name, the annotations and the spec of a new Pod; as in kube-apiserver, none later."""
+        if old is not None:
+            return []
+        named = name_warnings(obj, "this is used in the Pod's hostname")
+        return named + annotation_warnings("", obj) + pod_warnings("spec", obj["spec"])
 
     def prepare_warnings(self, obj: Tree) -> list[str]:
         """Warnings about profiles in the old form."""
@@ -150,7 +154,7 @@ class PodStrategy(BuiltinStrategy):
         ]
 
     def validate_status(self, obj: Tree, old: Tree) -> list[FieldProblem]:
-        problems = _mirror(obj, old)
+        problems = _annotation_updates(obj, old)
         status, before = subtree(obj, "status"), subtree(old, "status")
         for index, condition in until_enough(items(status, "conditions"), problems):
             if condition.get("observedGeneration", 0) < 0:
@@ -209,13 +213,9 @@ def _tokens_without_account(spec: Tree) -> list[FieldProblem]:
     )
 
 
-def _mirror(obj: Tree, old: Tree) -> list[FieldProblem]:
-    new, before = inner(metadata(obj), "annotations"), inner(metadata(old), "annotations")
-    where = f"metadata.annotations[{MIRROR}]"
-    if MIRROR in before:
-        same = new.get(MIRROR) == before[MIRROR]
-        return [] if same else [forbidden(where, "may not remove or update mirror pod annotation")]
-    return [forbidden(where, "may not add mirror pod annotation")] if MIRROR in new else []
+def _annotation_updates(obj: Tree, old: Tree) -> list[FieldProblem]:
+    annotations = metadata(obj).get("annotations")
+    return pinned_annotations(obj, old) + pod_annotations("metadata.annotations", annotations, obj["spec"])
 
 
 def _deadline(new: int | None, before: int | None) -> list[FieldProblem]:

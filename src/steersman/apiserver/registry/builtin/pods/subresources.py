@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from steersman.apiserver.registry.builtin.pods.profiles import MIRROR
 from steersman.apiserver.registry.builtin.pods.resources import quality_of_service
-from steersman.apiserver.registry.builtin.pods.validation import MIRROR
 from steersman.apiserver.registry.builtin.strategy import restore_metadata
 from steersman.apiserver.registry.builtin.types.internal_form import difference
 from steersman.apiserver.registry.builtin.types.resource_names import COMPUTE

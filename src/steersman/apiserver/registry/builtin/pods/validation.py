@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from steersman.apiserver.registry.builtin.pods.containers import (
     Surrounding,
     containers,
     ephemeral_containers,
     init_containers,
+)
+from steersman.apiserver.registry.builtin.pods.profiles import (
+    MIRROR,
+    SECCOMP_CONTAINER,
+    SECCOMP_POD,
+    containers_with_paths,
+    profile_annotations,
 )
 from steersman.apiserver.registry.builtin.pods.resources import pod_resources, requirements
 from steersman.apiserver.registry.builtin.pods.scheduling import (
@@ -43,19 +50,7 @@ from steersman.schemas.names import dns_label, dns_subdomain, dns_subdomain_with
 _RESTARTS = ("Always", "OnFailure", "Never")
 _DNS = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
 _PREEMPTIONS = ("PreemptLowerPriority", "Never")
-#: The annotation of a mirror Pod.
-MIRROR = "kubernetes.io/config.mirror"
 _DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
-#: Seccomp annotations: the one for the Pod, and the prefix of those for its containers.
-SECCOMP_POD = "seccomp.security.alpha.kubernetes.io/pod"
-SECCOMP_CONTAINER = "container.seccomp.security.alpha.kubernetes.io/"
-
-
-def containers_with_paths(path: str, spec: Tree) -> Iterator[tuple[str, Tree]]:
-    """All containers of a Pod, each with its path."""
-    for field in ("initContainers", "containers", "ephemeralContainers"):
-        for index, one in enumerate(items(spec, field)):
-            yield f"{path}.{field}[{index}]", one
 
 
 def pod_annotations(path: str, given: Mapping[str, str] | None, spec: Tree) -> list[FieldProblem]:
@@ -71,6 +66,7 @@ def pod_annotations(path: str, given: Mapping[str, str] | None, spec: Tree) -> l
     for key, profile in given.items():
         if key == SECCOMP_POD or key.startswith(SECCOMP_CONTAINER):
             problems += _seccomp_profile(f"{path}.{key}", profile)
+    problems += profile_annotations(path, given, spec)
     return problems
 
 

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from steersman.apiserver.registry.builtin.pods.validation import SECCOMP_CONTAINER, SECCOMP_POD, containers_with_paths
+from steersman.apiserver.registry.builtin.pods.profiles import (
+    APP_ARMOR,
+    SECCOMP_CONTAINER,
+    SECCOMP_POD,
+    containers_with_paths,
+)
 from steersman.apiserver.registry.builtin.types.trees import Tree, inner, items, metadata
 from steersman.golang import quoted
 from steersman.objects import Quantity
@@ -43,6 +48,11 @@ def name_warnings(obj: Tree, used: str = "this is used in Pod names and hostname
     return [f"metadata.name: {said}: [{' '.join(wrong)}]"] if wrong else []
 
 
+def template_warnings(path: str, template: Tree) -> list[str]:
+    """Warnings about a Pod template at a path."""
+    return annotation_warnings(path, template) + pod_warnings(f"{path}.spec", inner(template, "spec"))
+
+
 def pod_warnings(path: str, spec: Tree) -> list[str]:
     """Warnings about a spec at a path."""
     found = _old_labels(path, spec)
@@ -75,17 +85,29 @@ def pod_warnings(path: str, spec: Tree) -> list[str]:
     return found + _affinity(f"{path}.affinity", inner(spec, "affinity"))
 
 
-def annotation_warnings(pod: Tree) -> list[str]:
-    """Warnings about seccomp profiles in annotations, which have no effect."""
+def annotation_warnings(path: str, pod: Tree) -> list[str]:
+    """Warnings about profiles in annotations of a Pod, or of a template at a path.
+
+    Those about the AppArmor profiles of a Pod are given when they become fields.
+    """
     annotations, spec = inner(inner(pod, "metadata"), "annotations"), inner(pod, "spec")
-    holders = {SECCOMP_POD: spec} | {
-        f"{SECCOMP_CONTAINER}{one.get('name', '')}": one for _, one in containers_with_paths("spec", spec)
-    }
-    return [
-        f'metadata.annotations[{key}]: non-functional in v1.27+; use the "seccompProfile" field instead'
-        for key, holder in holders.items()
-        if key in annotations and inner(holder, "securityContext").get("seccompProfile") is None
-    ]
+    where = f"{path}.metadata.annotations" if path else "metadata.annotations"
+    found: list[str] = []
+    if not annotations:
+        return found
+    for holder, seccomp, app_armor in (
+        (spec, SECCOMP_POD, ""),
+        *(
+            (one, f"{SECCOMP_CONTAINER}{one.get('name', '')}", f"{APP_ARMOR}{one.get('name', '')}")
+            for _, one in containers_with_paths("spec", spec)
+        ),
+    ):
+        fields = inner(holder, "securityContext")
+        if seccomp in annotations and fields.get("seccompProfile") is None:
+            found.append(f'{where}[{seccomp}]: non-functional in v1.27+; use the "seccompProfile" field instead')
+        if path and app_armor in annotations and fields.get("appArmorProfile") is None:
+            found.append(f'{where}[{app_armor}]: deprecated since v1.30; use the "appArmorProfile" field instead')
+    return found
 
 
 def _old_label(key: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from steersman.apiserver.registry.builtin.pods.defaults import fill_template
 from steersman.apiserver.registry.builtin.pods.validation import pod_template
-from steersman.apiserver.registry.builtin.pods.warnings import name_warnings, pod_warnings
+from steersman.apiserver.registry.builtin.pods.warnings import name_warnings, template_warnings
 from steersman.apiserver.registry.builtin.strategy import BuiltinStrategy
 from steersman.apiserver.registry.builtin.types.formats import MAX_INT32, http_path
 from steersman.apiserver.registry.builtin.types.internal_form import printed
@@ -139,7 +139,7 @@ class JobStrategy(BuiltinStrategy):
         if old is not None and subtree(obj, "spec") == subtree(old, "spec"):
             return []
         named = name_warnings(obj) if old is None else []
-        return named + pod_warnings("spec.template.spec", subtree(obj, "spec", "template", "spec"))
+        return named + template_warnings("spec.template", subtree(obj, "spec", "template"))
 
     def validate_status(self, obj: Tree, old: Tree) -> list[FieldProblem]:
         return job_status(obj, old)
@@ -353,9 +353,9 @@ class CronJobStrategy(BuiltinStrategy):
     def warnings(self, obj: Tree, old: Tree | None) -> list[str]:
         if old is not None and subtree(obj, "spec") == subtree(old, "spec"):
             return []
-        path = "spec.jobTemplate.spec.template.spec"
+        path = "spec.jobTemplate.spec.template"
         named = name_warnings(obj) if old is None else []
-        return named + pod_warnings(path, subtree(obj, *path.split(".")))
+        return named + template_warnings(path, subtree(obj, *path.split(".")))
 
     def validate_update(self, obj: Tree, old: Tree) -> list[FieldProblem]:
         return _cron("spec", subtree(obj, "spec"), subtree(old, "spec"))

@@ -6,7 +6,7 @@ from typing import Any
 
 from steersman.apiserver.registry.builtin.pods.defaults import fill_template
 from steersman.apiserver.registry.builtin.pods.validation import pod_template
-from steersman.apiserver.registry.builtin.pods.warnings import pod_warnings
+from steersman.apiserver.registry.builtin.pods.warnings import template_warnings
 from steersman.apiserver.registry.builtin.strategy import BuiltinStrategy
 from steersman.apiserver.registry.builtin.types.trees import Tree, inner
 from steersman.apiserver.registry.definition import CHANGED, WHOLE
@@ -25,7 +25,7 @@ class PodTemplateStrategy(BuiltinStrategy):
     def warnings(self, obj: Tree, old: Tree | None) -> list[str]:
         if old is not None and inner(obj, "template") == inner(old, "template"):
             return []
-        return pod_warnings("template.spec", inner(inner(obj, "template"), "spec"))
+        return template_warnings("template", inner(obj, "template"))
 
 
 class ControllerRevisionStrategy(BuiltinStrategy):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from steersman.apiserver.registry.builtin.pods.validation import pod_template
-from steersman.apiserver.registry.builtin.pods.warnings import name_warnings, pod_warnings
+from steersman.apiserver.registry.builtin.pods.warnings import name_warnings, template_warnings
 from steersman.apiserver.registry.builtin.strategy import BuiltinStrategy
 from steersman.apiserver.registry.builtin.types.labels import compiled, is_empty, label_selector, shown_selector
 from steersman.apiserver.registry.builtin.types.trees import Tree, inner, subtree
@@ -28,7 +28,7 @@ class WorkloadStrategy(BuiltinStrategy):
         if old is not None and subtree(obj, "spec") == subtree(old, "spec"):
             return []
         named = name_warnings(obj) if old is None and self.names_pods else []
-        return named + pod_warnings("spec.template.spec", subtree(obj, "spec", "template", "spec"))
+        return named + template_warnings("spec.template", subtree(obj, "spec", "template"))
 
     def validate_status(self, obj: Tree, old: Tree) -> list[FieldProblem]:
         status, before = subtree(obj, "status"), subtree(old, "status")
