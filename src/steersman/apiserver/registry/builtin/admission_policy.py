@@ -61,6 +61,7 @@ class PolicyStrategy(BuiltinStrategy):
     judges_metadata = judges_metadata_of_status = knows_finalizers = False
     unconditional_update = False
     counts_generations = True
+    status_keeps_metadata = True
 
     def fill(self, obj: Tree) -> None:
         """Fill in the defaults."""

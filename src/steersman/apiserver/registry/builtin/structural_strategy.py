@@ -36,6 +36,8 @@ _FILLS: Mapping[str, Callable[[Tree], None]] = {
 class StructuralStrategy(BuiltinStrategy):
     """How kinds without validation rules behave."""
 
+    status_keeps_metadata = True
+
     def fill(self, obj: Tree) -> None:
         fill = _FILLS.get(self.kind.kind)
         if fill is not None:
