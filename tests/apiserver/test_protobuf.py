@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
+from math import inf, nan
 from random import Random  # noqa: TID251 - seeded, and the seed is told
 from time import process_time  # noqa: TID251 - what is measured is how long it takes
+from typing import Any
 
 import pytest
 from conformance.protobuf_decoding import tree_of
@@ -142,6 +144,35 @@ def test_messages_that_come_twice_are_one():
         "metadata": {"name": "a", "labels": {"k": "v"}},
         "immutable": False,
     }
+
+
+def schema_body(schema: dict[str, Any]) -> bytes:
+    """A CRD with this schema, as protobuf."""
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    tree = {"apiVersion": CRDS.gvk.api_version, "kind": CRDS.gvk.kind, "spec": {"versions": [version]}}
+    return envelope(tree["apiVersion"], tree["kind"], encode(tree, shape_for(tree["apiVersion"], tree["kind"])))
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        lambda schema: schema,
+        lambda schema: {"properties": {"a": {"properties": {"b": schema}}}},
+        lambda schema: {"items": schema},
+        lambda schema: {"items": [schema]},
+        lambda schema: {"additionalProperties": schema},
+        lambda schema: {"allOf": [schema]},
+        lambda schema: {"dependencies": {"a": schema}},
+    ],
+)
+def test_a_number_that_json_cannot_hold_is_refused_wherever_it_is(place):
+    """Stored as null, it would take the limit out of a schema."""
+    for field in ("maximum", "minimum", "multipleOf"):
+        for value, shown in ((nan, "NaN"), (inf, "+Inf"), (-inf, "-Inf")):
+            with pytest.raises(RequestRejected) as refused:
+                decoded(schema_body(place({field: value})), CRDS)
+            status = refused.value.status
+            assert (status.code, status.message) == (500, f"json: unsupported value: {shown}")
 
 
 def test_schemas_and_what_may_stand_in_their_place():

@@ -3,6 +3,7 @@
 Guarantees
 - A value has kube-apiserver's printed form; None is a value that it does not print.
 - An invalid value raises `Malformed`, with Go's message.
+- NaN and infinite numbers are rejected: JSON cannot hold them. As in kube-apiserver, the answer is a 500.
 
 Each function takes the bytes and the bounds of the value; for a number, the number itself in place of its start.
 """
@@ -13,10 +14,12 @@ import base64
 import re
 import struct
 from datetime import UTC, datetime, timedelta
+from math import isfinite, isnan
 from typing import Any, NamedTuple
 
 import msgspec
 
+from steersman.apiserver.errors import unnamed
 from steersman.apiserver.go_types import scalars
 from steersman.apiserver.json_trees import decode_tree
 from steersman.golang.protobuf import BYTES, VARINT, Malformed, int32, int64, walk
@@ -75,6 +78,10 @@ def flag(_: bytes, value: int, *__: Any) -> bool:
 def double(data: bytes, start: int, stop: int, *_: Any) -> float | int:
     """A floating-point number."""
     value: float = struct.unpack("<d", data[start:stop])[0]
+    if not isfinite(value):
+        # JSON has no words for it: it would be stored as null, and the limit of a schema would be lost.
+        shown = "NaN" if isnan(value) else "+Inf" if value > 0 else "-Inf"
+        raise unnamed(f"json: unsupported value: {shown}")
     return int(value) if value.is_integer() and abs(value) < 2**63 else value
 
 
