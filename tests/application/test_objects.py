@@ -475,7 +475,7 @@ class TestCollector:
         )
         assert environment(program(app, "web")) == {
             "OTEL_SERVICE_NAME": "shop-web",
-            "OTEL_EXPORTER_OTLP_ENDPOINT": "http://localhost:4318",
+            "OTEL_EXPORTER_OTLP_ENDPOINT": 'http://localhost:{{portFor "otel-4318"}}',
             "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf",
         }
         mail = environment(trees(app)["Container/mail"]["spec"])
@@ -494,7 +494,7 @@ class TestCollector:
         assert "OTEL_SERVICE_NAME" not in environment(program(application(*services, service("c")), "c"))
         named = application(*services, service("c"), collector="b")
         env = environment(program(named, "c"))
-        assert env["OTEL_EXPORTER_OTLP_ENDPOINT"] == "http://localhost:1"
+        assert env["OTEL_EXPORTER_OTLP_ENDPOINT"] == 'http://localhost:{{portFor "b"}}'
         assert env["OTEL_EXPORTER_OTLP_PROTOCOL"] == "grpc"
         assert not environment(program(application(*services, service("c"), collector="d"), "c")), "it is not selected"
 

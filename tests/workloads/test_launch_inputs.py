@@ -18,8 +18,12 @@ from steersman.workloads.kinds import (
     Dependency,
     EnvVar,
     Executable,
+    ExecutableReplicaSet,
+    ExecutableReplicaSetSpec,
+    ExecutableReplicaSetStatus,
     ExecutableSpec,
     ExecutableStatus,
+    ExecutableTemplate,
     ProcessAdditions,
     Service,
     ServiceSpec,
@@ -203,6 +207,36 @@ def service(state: str) -> Service:
 )
 def test_a_dependency_says_what_it_waits_for(kind, condition, found, words):
     assert unmet(Dependency(kind=kind, name="db", condition=condition), found) == words
+
+
+@pytest.mark.parametrize(
+    ("condition", "served", "words"),
+    [
+        ("Started", ("False", "port 5432 is in use by postgres"), "to be served: port 5432 is in use by postgres"),
+        ("Healthy", ("False", "port 5432 is in use by postgres"), "to be served: port 5432 is in use by postgres"),
+        ("Completed", ("False", "port 5432 is in use by postgres"), ""),
+        ("Started", ("True", ""), ""),
+        ("Started", None, "to be served: Service db has no address yet"),
+    ],
+)
+def test_a_workload_whose_address_another_program_has_meets_no_dependency(condition, served, words):
+    """A migration would run against the database of that program."""
+    db = executable("db", Started=("True", ""), Healthy=("True", ""), Completed=("True", ""))
+    db.metadata.annotations = {"service-producer": '[{"serviceName": "db"}]'}
+    replicas = ExecutableReplicaSet(
+        metadata=ObjectMeta(name="db"),
+        spec=ExecutableReplicaSetSpec(template=ExecutableTemplate(annotations=db.metadata.annotations, spec=db.spec)),
+        status=ExecutableReplicaSetStatus(conditions=db.status.conditions),
+    )
+    status = None
+    if served is not None:
+        found = Condition(type="Served", status=served[0], reason="Why", message=served[1])
+        status = ServiceStatus(state="Ready", conditions=[found])
+    its_service = Service(metadata=ObjectMeta(name="db"), spec=ServiceSpec(), status=status)
+    for workload in (db, replicas):
+        needed = Dependency(kind=workload.kind, name="db", condition=condition)
+        expected = f"{workload.kind} db {words}" if words else ""
+        assert unmet(needed, workload, lambda *_: its_service) == expected
 
 
 def test_all_unmet_dependencies_are_named():

@@ -16,7 +16,7 @@ from steersman.controlplane import ControlPlane
 from steersman.manager import Manager
 from steersman.objects import ObjectMeta, find_condition, is_true
 from steersman.workloads.controllers.services import add_services
-from steersman.workloads.kinds import KINDS, Endpoint, EndpointSpec, Service, ServiceSpec
+from steersman.workloads.kinds import KINDS, PORT_SETTING, Endpoint, EndpointSpec, Service, ServiceSpec
 from steersman.workloads.ports import LocalPorts, PortRegistry, SimulatedPorts
 from steersman.workloads.proxies import Proxy, ProxyState, RelayProxy, SimulatedProxy
 
@@ -174,8 +174,11 @@ async def test_a_port_in_use_is_shown_with_its_holder_until_it_is_free(simulated
     assert found.status.state == "NotReady"
     assert found.status.effective_port is None
     assert find_condition(found.status.conditions, "Ready").reason == "PortInUse"
+    served = find_condition(found.status.conditions, "Served")
+    assert (served.status, served.message) == ("False", found.status.steersman.message)
     simulated.proxy.in_use.clear()
     found = await simulated.until(ready)
+    assert is_true(found.status.conditions, "Served")
     assert (found.status.effective_port, found.status.steersman.message) == (8080, None)
 
 
@@ -195,6 +198,24 @@ async def test_another_program_at_the_port_of_a_proxyless_service_is_named(simul
     await simulated.serve("two", 8080)
     found = await simulated.until(lambda each: each.status.steersman.endpoints == 2)
     assert found.status.steersman.message is None, "what listens after the start is the service itself"
+
+
+async def test_a_service_of_a_file_names_the_setting_of_the_file(simulated):
+    simulated.proxy.in_use.add(8080)
+    metadata = ObjectMeta(name="web", annotations={PORT_SETTING: "ports of service web in steersman.yaml"})
+    await simulated.client.create(Service(metadata=metadata, spec=ServiceSpec(port=8080)))
+    found = await simulated.until(lambda each: each.status.steersman and each.status.steersman.message)
+    assert found.status.steersman.message == (
+        "Service web: port 8080 at 127.0.0.1 is in use by another process; "
+        "stop it, or change ports of service web in steersman.yaml"
+    )
+
+
+async def test_a_service_without_an_endpoint_has_its_address(simulated):
+    await simulated.create(port=8080)
+    found = await simulated.until(listens)
+    assert not is_true(found.status.conditions, "Ready")
+    assert is_true(found.status.conditions, "Served"), "dependents may start before the first endpoint"
 
 
 async def test_a_chosen_port_that_is_taken_meanwhile_is_replaced_once(simulated):

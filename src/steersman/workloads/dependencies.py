@@ -2,6 +2,9 @@
 
 A dependency is met by a condition of the other object, so all kinds of workloads report it in the same way: ``Started``,
 ``Healthy`` or ``Completed`` in ``status.conditions``. A Service has started when it is ready.
+
+A workload whose service has no address of its own, because another program holds the port, meets no dependency: its
+dependents would talk to that program.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from steersman.objects import Object, find_condition
 from steersman.workloads.kinds import Container, Dependency, Executable, ExecutableReplicaSet, Service
+from steersman.workloads.serving import produced, unserved
 
 #: Finds an object by its kind and name; None if it does not exist.
 Find = Callable[[str, str], Object | None]
@@ -19,8 +23,15 @@ DependenciesOf = Callable[[str, str], Iterable[Dependency]]
 _WORDS = {"Started": "start", "Healthy": "become healthy", "Completed": "complete"}
 
 
-def unmet(dependency: Dependency, found: Object | None) -> str:
-    """What is missing, such as ``Executable db to become healthy (Running)``; empty if the dependency is met."""
+def _find_nothing(_kind: str, _name: str) -> None:
+    """Find no object."""
+
+
+def unmet(dependency: Dependency, found: Object | None, find: Find = _find_nothing) -> str:
+    """What is missing, such as ``Executable db to become healthy (Running)``; empty if the dependency is met.
+
+    ``find`` finds the services of the workload.
+    """
     subject = f"{dependency.kind} {dependency.name}"
     if found is None:
         return f"{subject} to be created"
@@ -32,9 +43,16 @@ def unmet(dependency: Dependency, found: Object | None) -> str:
         return "" if ready else f"{subject} to be ready: it has no endpoint"
     condition = find_condition(status.conditions if status is not None else None, dependency.condition)
     if condition is not None and condition.status == "True":
-        return ""
+        problem = unserved_by(found, find) if dependency.condition != "Completed" else ""
+        return f"{subject} to be served: {problem}" if problem else ""
     why = condition.message if condition is not None else ""
     return f"{subject} to {_WORDS[dependency.condition]}" + (f": {why}" if why else "")
+
+
+def unserved_by(workload: Object, find: Find) -> str:
+    """Why clients must not use an address of a workload; empty if they can. A service that does not exist has none."""
+    services = (find("Service", name) for name in produced(workload))
+    return next((why for each in services if isinstance(each, Service) and (why := unserved(each))), "")
 
 
 def needs(obj: Object) -> list[Dependency]:
@@ -51,7 +69,7 @@ def needs(obj: Object) -> list[Dependency]:
 
 def waiting_for(dependencies: Sequence[Dependency], find: Find) -> str:
     """What a workload waits for, as one phrase; empty if every dependency is met."""
-    return "; ".join(filter(None, (unmet(each, find(each.kind, each.name)) for each in dependencies)))
+    return "; ".join(filter(None, (unmet(each, find(each.kind, each.name), find) for each in dependencies)))
 
 
 def cycle(kind: str, name: str, dependencies_of: DependenciesOf) -> list[str]:

@@ -1,7 +1,8 @@
-"""The Endpoints of a workload: the services that its annotation names, and the addresses at which it serves them.
+"""The services of a workload: those that its annotation names, their Endpoints, and whether clients can use their addresses.
 
 Guarantees
 - `producers` is pure: it reads the annotation ``service-producer`` and rejects an invalid one with a sentence.
+- `unserved` is pure: it says why clients must not use the address of a Service, at which another program may listen.
 - `keep_endpoints` makes the Endpoints that a workload owns exactly the given set. A new address is created before the old
   one is deleted, so a service that moves always has an endpoint.
 - An Endpoint has its workload as its controller: the garbage collector deletes it with the workload.
@@ -16,8 +17,9 @@ import msgspec
 
 from steersman.controller import Context
 from steersman.errors import AlreadyExists
-from steersman.objects import Object, ObjectMeta
-from steersman.workloads.kinds.service import Endpoint, EndpointSpec
+from steersman.objects import Object, ObjectMeta, find_condition
+from steersman.workloads.kinds.executable import ExecutableReplicaSet
+from steersman.workloads.kinds.service import SERVED, Endpoint, EndpointSpec, Service
 
 #: The annotation of an Executable or a Container that lists the services it serves.
 ANNOTATION = "service-producer"
@@ -42,7 +44,8 @@ class Producer(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_field
 
 def producers(obj: Object) -> tuple[Producer, ...]:
     """The services that a workload serves, by its annotation; empty without one. Raises `InvalidProducers`."""
-    text = (obj.metadata.annotations or {}).get(ANNOTATION)
+    own = obj.spec.template.annotations if isinstance(obj, ExecutableReplicaSet) else obj.metadata.annotations
+    text = (own or {}).get(ANNOTATION)
     if text is None:
         return ()
     where = f"{obj.kind} {obj.key.name}: annotation {ANNOTATION}"
@@ -64,6 +67,25 @@ def producers(obj: Object) -> tuple[Producer, ...]:
         if names.count(name) > 1:
             raise InvalidProducers(f"{where} lists service {name} twice; a workload serves a service at one address")
     return found
+
+
+def produced(obj: Object) -> tuple[str, ...]:
+    """The names of the services that a workload serves; empty if its annotation is invalid."""
+    try:
+        return tuple(each.service_name for each in producers(obj))
+    except InvalidProducers:
+        return ()
+
+
+def unserved(service: Service) -> str:
+    """Why clients must not use the address of a Service, such as ``port 80 at 127.0.0.1 is in use by nginx``; else empty.
+
+    A Service without a status is not served yet.
+    """
+    if service.status is None:
+        return f"Service {service.key.name} has no address yet"
+    condition = find_condition(service.status.conditions, SERVED)
+    return condition.message if condition is not None and condition.status != "True" else ""
 
 
 async def keep_endpoints(ctx: Context, owner: Object, served: Mapping[str, tuple[str, int]]) -> None:

@@ -47,6 +47,14 @@ class ServedPort(msgspec.Struct, frozen=True, kw_only=True):
         return str(self.published_at) if self.published_at else f'{{{{portFor "{self.service}"}}}}'
 
     @property
+    def reached_port(self) -> str:
+        """The port for clients that do not depend on the service: a template, which waits until the proxy listens there.
+
+        A process that listens itself has no address before it runs: a template for it could wait in a circle.
+        """
+        return self.client_port if self.is_direct else f'{{{{portFor "{self.service}"}}}}'
+
+    @property
     def own_port(self) -> str:
         """The port that the process listens on, or a template for it."""
         return str(self.listens_at) if self.listens_at else f'{{{{portForServing "{self.service}"}}}}'

@@ -9,11 +9,12 @@ from steersman.application.model import Application, ApplicationError, Network, 
 from steersman.application.objects.containers import containers
 from steersman.application.objects.names import check_names, check_unique, object_name, replica_names
 from steersman.application.objects.plan import DEFAULT_NETWORK, Plan, set_fields
-from steersman.application.objects.ports import check_ports, served_ports
+from steersman.application.objects.ports import ServedPort, check_ports, served_ports
 from steersman.application.objects.processes import replica_set
 from steersman.application.objects.remarks import Remarks
 from steersman.objects import Object, ObjectMeta, Unstructured
 from steersman.workloads.kinds import (
+    PORT_SETTING,
     ContainerNetwork,
     ContainerNetworkSpec,
     ContainerVolume,
@@ -71,12 +72,24 @@ def _services(plan: Plan, definition: ServiceDefinition) -> list[Service]:
             metadata=ObjectMeta(
                 name=each.service,
                 labels=dict(labels),
-                annotations=None if each.is_shown else {NO_ADDRESS: "true"},
+                annotations={
+                    PORT_SETTING: _port_setting(definition, each),
+                    **({} if each.is_shown else {NO_ADDRESS: "true"}),
+                },
             ),
             spec=each.spec,
         )
         for each in plan.ports[definition.name]
     ]
+
+
+def _port_setting(definition: ServiceDefinition, served: ServedPort) -> str:
+    """Where the user sets a port, for messages."""
+    file = definition.place.file.name
+    if file.startswith("Procfile"):
+        return "PORT in .env or in the shell"
+    key = "ports" if served.port in definition.ports else "expose"
+    return f"{key} of service {definition.name} in {file}"
 
 
 def _networks(plan: Plan) -> list[ContainerNetwork]:

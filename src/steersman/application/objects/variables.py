@@ -109,7 +109,7 @@ def _endpoint(plan: Plan, consumer: ServiceDefinition, collector: ServiceDefinit
     for number, protocol in _OTLP_PORTS.items():
         for served in plan.ports[collector.name]:
             if served.port.target == number:
-                return f"http://{_host(consumer, served)}:{served.client_port}", protocol
+                return f"http://{_host(consumer, served)}:{served.reached_port}", protocol
     return None
 
 

@@ -22,7 +22,7 @@ from steersman.workloads.kinds import (
     Service,
 )
 from steersman.workloads.launches import texts_with_templates
-from steersman.workloads.serving import InvalidProducers, producers
+from steersman.workloads.serving import InvalidProducers, producers, unserved
 from steersman.workloads.templates import Address, Addresses, NotYet, calls
 
 #: The ContainerNetwork that a Container joins if its spec names none.
@@ -87,7 +87,9 @@ class ContainerAddresses:
             if name in inside:
                 reached[name] = Address(name, inside[name])
             elif service is not None:
-                port = service.status.effective_port if service.status is not None else None
+                # At the address of a service that is not served, another program may listen.
+                is_served = service.status is not None and not unserved(service)
+                port = service.status.effective_port if service.status is not None and is_served else None
                 reached[name] = Address(name, port or 0)
         return Addresses(serving, reached)
 
@@ -97,7 +99,9 @@ class ContainerAddresses:
         services = [each.key.name for each in await ctx.client.list(Service)]
         self.known = {}
         for each in await ctx.client.list(Service):
-            if each.status is not None and each.status.effective_address and each.status.effective_port:
+            if each.status is None or unserved(each):
+                continue
+            if each.status.effective_address and each.status.effective_port:
                 self.known[each.key.name] = Address(each.status.effective_address, each.status.effective_port)
         gateway = ""
         for connection in connections_of(container.spec)[:1]:

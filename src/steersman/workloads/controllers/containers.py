@@ -12,7 +12,6 @@ Guarantees
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -49,7 +48,7 @@ from steersman.workloads.controllers.container_run import (
 from steersman.workloads.controllers.container_work import PORT_IN_USE, ContainerWork
 from steersman.workloads.controllers.container_world import ContainerWorld
 from steersman.workloads.controllers.probe_results import defer_results
-from steersman.workloads.dependencies import waiting_for
+from steersman.workloads.controllers.waiters import KINDS, unmet_dependencies
 from steersman.workloads.kinds import (
     STOPPED,
     Container,
@@ -58,9 +57,6 @@ from steersman.workloads.kinds import (
     ContainerNetworkConnection,
     ContainerState,
     Endpoint,
-    Executable,
-    ExecutableReplicaSet,
-    Service,
 )
 from steersman.workloads.launches import LaunchError, read_env_files
 from steersman.workloads.ports import PortRegistry
@@ -72,10 +68,6 @@ from steersman.workloads.transitions import steps
 
 #: Keeps a Container until its container is gone.
 FINALIZER: Final = "steersman.dev/containers"
-#: The kinds that a Container can wait for.
-_KINDS: Final[Mapping[str, type[Object]]] = {
-    each.__name__: each for each in (Executable, ExecutableReplicaSet, Container, Service)
-}
 #: Seconds between two looks at a container without an event between them: for a runtime that loses events.
 _LOOK = 60.0
 #: Seconds after which a container that ended is looked at again, if the runtime may have restarted it.
@@ -89,7 +81,7 @@ def containers(*, runner: ContainerRunner, ports: PortRegistry, health: HealthMo
     world = ContainerWorld(runner, limit=_PARALLEL)
     reconciler = _Containers(world, runner, ports, health, logs)
     builder = controller_for(Container).on(world).owns(Endpoint).owns(ContainerNetworkConnection)
-    for kind in (*_KINDS.values(), ContainerNetwork):
+    for kind in (*KINDS.values(), ContainerNetwork):
         builder = builder.watches(kind, map=reconciler.waiters)
     return builder.options(concurrency=16).run_with(reconciler)
 
@@ -278,12 +270,7 @@ class _Containers:
 
     async def _unmet(self, ctx: Context, container: Container) -> str:
         dependencies = (container.spec.steersman or ContainerAdditions()).depends_on or []
-        found: dict[tuple[str, str], Object | None] = {}
-        for each in dependencies:
-            # Before the read, so that no change is missed.
-            self._wait(container.key, each.kind, each.name)
-            found[each.kind, each.name] = await ctx.client.find(_KINDS[each.kind], Key("", each.name))
-        return waiting_for(dependencies, lambda kind, name: found[kind, name])
+        return await unmet_dependencies(ctx, dependencies, partial(self._wait, container.key))
 
     def _wait(self, key: Key, kind: str, name: str) -> None:
         self._waiters.setdefault((kind, name), set()).add(key)

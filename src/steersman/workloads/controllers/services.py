@@ -4,7 +4,8 @@ Guarantees
 - The effective address and port are assigned before any endpoint exists, and stay: while endpoints come and go, when the
   proxy is killed, and from one run of a project to the next.
 - A Service is Ready while it listens and has an endpoint.
-- If another process holds the port, the status names it, and the Service listens as soon as the port is free.
+- If another process holds the port, the status names it, and the Service listens as soon as the port is free. Until then
+  the condition Served is False: nothing that depends on the Service's workloads starts, and templates wait.
 - A finalizer precedes the proxy: a Service is gone only when its port is free.
 """
 
@@ -33,8 +34,8 @@ from steersman.manager import Manager
 from steersman.objects import Condition, Key, set_condition
 from steersman.patterns import add_finalizer, remove_finalizer
 from steersman.workloads import transitions
-from steersman.workloads.kinds import Endpoint, Service, ServiceStatus
-from steersman.workloads.kinds.service import ServiceObservation
+from steersman.workloads.kinds import PORT_SETTING, Endpoint, Service, ServiceStatus
+from steersman.workloads.kinds.service import SERVED, ServiceObservation
 from steersman.workloads.ports import NoPortLeft, PortRegistry
 from steersman.workloads.proxies import CannotListen, Forwarding, Place, Proxy
 
@@ -188,14 +189,15 @@ class _Services:
         status.steersman = ServiceObservation(
             message=message or refusal or None, endpoints=endpoints, parked_connections=proxied.parked
         )
-        condition = Condition(
-            type="Ready",
-            status="True" if ready else "False",
-            reason="Listening" if ready else outcome.reason,
-            message=message,
-            observed_generation=service.generation,
-        )
-        set_condition(status, condition, now=aio.now())
+        for kind, holds, why in (("Ready", ready, message), (SERVED, not outcome.problem, outcome.problem)):
+            condition = Condition(
+                type=kind,
+                status="True" if holds else "False",
+                reason="Listening" if holds else outcome.reason,
+                message=why,
+                observed_generation=service.generation,
+            )
+            set_condition(status, condition, now=aio.now())
 
 
 def addresses_of(service: Service) -> tuple[tuple[str, ...], str]:
@@ -234,9 +236,13 @@ def _without_proxy(service: Service, endpoints: Sequence[Endpoint]) -> _Outcome:
 
 
 def _in_use(service: Service, address: str, port: int, holder: str) -> str:
-    hint = "stop it, or set spec.port to another port" if service.spec.port else "stop it, or set spec.port"
-    if service.spec.address_allocation_mode == "Proxyless":
+    setting = (service.metadata.annotations or {}).get(PORT_SETTING, "")
+    if setting:
+        hint = f"stop it, or change {setting}"
+    elif service.spec.address_allocation_mode == "Proxyless":
         hint = "stop it, or use another port"
+    else:
+        hint = "stop it, or set spec.port to another port" if service.spec.port else "stop it, or set spec.port"
     return f"Service {service.key.name}: port {port} at {address} is in use by {holder}; {hint}"
 
 

@@ -7,13 +7,14 @@ Guarantees
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from steersman.controller import Context, View
 from steersman.objects import Key, Object, controller_of
 from steersman.workloads.dependencies import cycle, needs, waiting_for
 from steersman.workloads.kinds import Container, Dependency, Executable, ExecutableReplicaSet, Service
+from steersman.workloads.serving import produced
 
 #: The kinds that an Executable can wait for.
 KINDS: Final[Mapping[str, type[Object]]] = {
@@ -45,12 +46,28 @@ class Waiters:
     async def unmet(self, ctx: Context, executable: Executable) -> str:
         """What an Executable waits for before it starts; empty if every dependency is met."""
         dependencies = needs(executable)
-        for each in dependencies:
-            self.add(each.kind, each.name, executable.key)
-        found = {(each.kind, each.name): await _find(ctx, each.kind, each.name) for each in dependencies}
-        waits = waiting_for(dependencies, lambda kind, name: found[kind, name])
+        waits = await unmet_dependencies(ctx, dependencies, lambda kind, name: self.add(kind, name, executable.key))
         around = await _cycle(ctx, executable) if waits else []
         return f"{waits}; the dependencies form a cycle: {' -> '.join(around)}" if around else waits
+
+
+async def unmet_dependencies(ctx: Context, dependencies: Sequence[Dependency], wait: Callable[[str, str], None]) -> str:
+    """What a workload waits for; empty if every dependency is met.
+
+    Calls ``wait`` with the kind and name of each object before it reads it, so that no change is missed.
+    """
+    found: dict[tuple[str, str], Object | None] = {}
+
+    async def read(kind: str, name: str) -> Object | None:
+        wait(kind, name)
+        found[kind, name] = await _find(ctx, kind, name)
+        return found[kind, name]
+
+    for each in dependencies:
+        workload = await read(each.kind, each.name)
+        for name in produced(workload) if workload is not None else ():
+            await read("Service", name)
+    return waiting_for(dependencies, lambda kind, name: found[kind, name])
 
 
 async def _find(ctx: Context, kind: str, name: str) -> Object | None:

@@ -18,6 +18,7 @@ from steersman.workloads.kinds.additions import (
     RestartPolicy,
 )
 from steersman.workloads.kinds.annotations import (
+    PORT_SETTING,
     RESTARTED_AT,
     STOPPED,
     STOPPED_MESSAGE,
@@ -79,7 +80,7 @@ from steersman.workloads.kinds.health import (
     ProbeSchedule,
     TcpProbe,
 )
-from steersman.workloads.kinds.service import Endpoint, EndpointSpec, Service, ServiceSpec, ServiceStatus
+from steersman.workloads.kinds.service import SERVED, Endpoint, EndpointSpec, Service, ServiceSpec, ServiceStatus
 
 #: Every kind that the developer control plane serves.
 KINDS = (
@@ -97,7 +98,9 @@ KINDS = (
 __all__ = [
     "GROUP",
     "KINDS",
+    "PORT_SETTING",
     "RESTARTED_AT",
+    "SERVED",
     "STOPPED",
     "STOPPED_MESSAGE",
     "VERSION",

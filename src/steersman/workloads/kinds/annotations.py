@@ -1,4 +1,4 @@
-"""Annotations that restart, stop and start an ExecutableReplicaSet or a Container."""
+"""Annotations that restart, stop and start an ExecutableReplicaSet or a Container, and that explain a Service."""
 
 from __future__ import annotations
 
@@ -12,6 +12,9 @@ RESTARTED_AT: Final = "steersman.dev/restarted-at"
 STOPPED: Final = "steersman.dev/stopped"
 #: The message of a workload that the annotation has stopped.
 STOPPED_MESSAGE: Final = f"Stopped by the annotation {STOPPED}; remove the annotation to start it again."
+
+#: Annotation of a Service: where the user sets its port, for messages; without it they name ``spec.port``.
+PORT_SETTING: Final = "steersman.dev/port-setting"
 
 
 def is_stopped(obj: Object) -> bool:

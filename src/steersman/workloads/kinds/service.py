@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from steersman.markers import Int32, Maximum, Minimum, MinLength, Rule
 from steersman.objects import PrinterColumn, Resource, Spec, Status, Struct
 from steersman.workloads.kinds.environment import GROUP, VERSION
+
+#: The condition of a Service whose address belongs to it: the proxy listens there, or no other program has the port.
+SERVED: Final = "Served"
 
 AddressAllocationMode = Literal[
     "Localhost",

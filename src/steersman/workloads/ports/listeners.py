@@ -59,14 +59,14 @@ def _readable(text: str) -> str:
 def holder_of(address: str, port: int, *, other: bool = False) -> str | None:
     """The process that listens at an address and a port, in words; None if none does.
 
-    With ``other``, None also for this process and its descendants.
+    With ``other``, sockets of this process and its descendants do not count.
     """
     covering = {address, "0.0.0.0", "::"}  # noqa: S104 - compared, not bound
     for each in listening_sockets():
         if each.port == port and (each.address in covering or address in {"0.0.0.0", "::"}):  # noqa: S104
             pid = _process_with(each.inode)
             if other and _descends(pid, os.getpid()):
-                return None
+                continue
             return f"{_program(pid)}, pid {pid}" if pid else f"a process of user {_user(each.uid)}"
     return None
 

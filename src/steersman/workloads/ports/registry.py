@@ -23,7 +23,7 @@ class PortRegistry(Protocol):
     def holder(self, address: str, port: int, *, other: bool = False) -> str | None:
         """The process that listens at a port, in words such as "nginx, pid 812"; None if none does.
 
-        With ``other``, None also for this process and its descendants.
+        With ``other``, sockets of this process and its descendants do not count.
         """
         ...
 
