@@ -1,23 +1,31 @@
 """The Board: rows in words, joined output, actions, and what happens when the connection is gone."""
 
 import asyncio
+import json
 from contextlib import aclosing
 
 import pytest
 from ui.project import Line, print_line, print_lines, shop, until
 
 from steersman import aio
-from steersman.objects import ObjectMeta
+from steersman.objects import Condition, ObjectMeta, OwnerReference
 from steersman.ui import ActionRefused, Board
 from steersman.ui.joined_logs import BYTES_MAX
 from steersman.ui.rows import Objects, rows_of
 from steersman.workloads.kinds import (
+    AddedProbe,
+    AddedProbeSchedule,
+    Executable,
     ExecutableReplicaSet,
     ExecutableReplicaSetSpec,
     ExecutableSpec,
+    ExecutableStatus,
     ExecutableTemplate,
+    ProcessAdditions,
+    ProcessObservation,
     RestartPolicy,
     Service,
+    TcpProbe,
 )
 from steersman.workloads.kinds.service import ServiceObservation, ServiceSpec, ServiceStatus
 
@@ -54,19 +62,76 @@ async def test_a_service_that_runs_has_its_address_and_its_pid(project):
         assert board.connected
 
 
-def test_a_port_that_another_program_has_is_a_problem_and_no_address():
-    """A browser at that address would show the other program."""
-    named = {"steersman.dev/service": "web", "steersman.dev/project": "shop"}
-    service = Service(metadata=ObjectMeta(name="web", labels=named), spec=ServiceSpec(port=8080))
-    service.status = ServiceStatus(steersman=ServiceObservation(message="port 8080 is in use by nginx, pid 7"))
-    workload = ExecutableReplicaSet(
-        metadata=ObjectMeta(name="web", labels=named),
-        spec=ExecutableReplicaSetSpec(template=ExecutableTemplate(spec=ExecutableSpec(executable_path="web"))),
+def program(name, state, *needs, probed=False, health="Healthy", waiting_for=None):
+    """The set and the Executable of a service in a state, which depends on others by Compose's conditions."""
+    named = {"steersman.dev/service": name, "steersman.dev/project": "shop"}
+    depends = json.dumps([{"service": other, "condition": condition} for other, condition in needs])
+    probes = (
+        [AddedProbe(name="p", tcp=TcpProbe(port=1), schedule=AddedProbeSchedule(interval="1s"))] if probed else None
     )
-    objects = Objects(replica_sets={"web": workload}, services={"web": service})
-    (row,) = rows_of(objects, now=aio.now())
-    assert row.addresses == ()
-    assert row.message == "port 8080 is in use by nginx, pid 7"
+    spec = ExecutableSpec(executable_path=name, steersman=ProcessAdditions(health_probes=probes))
+    workload = ExecutableReplicaSet(
+        metadata=ObjectMeta(name=name, uid=name, labels=named, annotations={"steersman.dev/depends-on": depends}),
+        spec=ExecutableReplicaSetSpec(template=ExecutableTemplate(spec=spec)),
+    )
+    owner = OwnerReference(api_version="v1", kind="ExecutableReplicaSet", name=name, uid=name)
+    run = Executable(metadata=ObjectMeta(name=f"{name}-1", labels=named, owner_references=[owner]), spec=spec)
+    observed = ProcessObservation(waiting_for=waiting_for)
+    run.status = ExecutableStatus(state=state, health_status=health, pid=7 if state else None, steersman=observed)
+    return workload, run
+
+
+def served(name, problem=""):
+    """The Service of a service, whose port another program may have."""
+    named = {"steersman.dev/service": name, "steersman.dev/project": "shop"}
+    service = Service(metadata=ObjectMeta(name=name, labels=named), spec=ServiceSpec(port=8080))
+    condition = Condition(type="Served", status="False" if problem else "True", reason="Why", message=problem)
+    service.status = ServiceStatus(conditions=[condition], steersman=ServiceObservation(message=problem or None))
+    return service
+
+
+def rows_by_name(*programs, services=()):
+    objects = Objects(
+        replica_sets={each.key.name: each for each, _ in programs},
+        executables={each.key.name: each for _, each in programs},
+        services={each.key.name: each for each in services},
+    )
+    return {row.name: row for row in rows_of(objects, now=aio.now())}
+
+
+def test_a_service_whose_port_another_program_has_fails_with_its_dependents():
+    """A browser at that address would show the other program, and a migration would change its data."""
+    programs = (
+        program("db", "Running"),
+        program("migrate", "", ("db", "service_started"), waiting_for="ExecutableReplicaSet db to be served"),
+        program("web", "", ("migrate", "service_completed_successfully")),
+        program("other", "Running"),
+    )
+    rows = rows_by_name(*programs, services=[served("db", "Service db: port 8080 is in use by nginx, pid 7")])
+    db, migrate, web = rows["db"], rows["migrate"], rows["web"]
+    assert (db.state, db.ready, db.addresses, db.retried) == ("failed", 0, (), True)
+    assert db.message == "port 8080 is in use by nginx, pid 7"
+    assert (migrate.state, migrate.message, migrate.retried) == ("failed", "it waits for db, which has failed", True)
+    assert (web.state, web.message) == ("failed", "it waits for migrate, which has failed")
+    assert rows["other"].state == "running"
+    free = rows_by_name(*programs, services=[served("db")])
+    assert (free["db"].state, free["db"].addresses) == ("running", ("localhost:8080",))
+    assert (free["migrate"].state, free["migrate"].retried) == ("waiting", False)
+
+
+def test_an_unhealthy_service_fails_those_that_wait_for_its_health():
+    rows = rows_by_name(
+        program("db", "Running", probed=True, health="Unhealthy"),
+        program("web", "", ("db", "service_healthy")),
+        program("log", "", ("db", "service_started")),
+    )
+    assert (rows["db"].state, rows["db"].retried) == ("running", False)
+    assert (rows["web"].state, rows["web"].message) == ("failed", "it waits for db, which is unhealthy")
+    assert rows["log"].state == "waiting"
+    slow = rows_by_name(
+        program("db", "Running", probed=True, health="Caution"), program("web", "", ("db", "service_healthy"))
+    )
+    assert slow["web"].state == "waiting", "its retries are not used up"
 
 
 async def test_a_service_says_what_it_waits_for_without_names_of_kinds(project):

@@ -7,7 +7,7 @@ import pytest
 from steersman.application import ServiceDefinition
 from steersman.application.model import Place, Restart, WatchRule
 from steersman.cli import main
-from steersman.cli.up.outcomes import AbortRules, change_words, ending, failures, has_started, hopeless
+from steersman.cli.up.outcomes import AbortRules, blocking, change_words, ending, failures, has_started, hopeless
 from steersman.ui import Row
 
 
@@ -93,6 +93,52 @@ def test_waiting_for_what_cannot_happen_ends_the_run_with_a_sentence():
     assert found is not None
     assert found.code == 1
     assert "api cannot start: it waits for migrate" in found.why
+
+
+BUSY = row("db", "failed", retried=True, message="port 80 is in use by nginx", pid=7)
+BLOCKED = row("web", "failed", retried=True, message="it waits for db, which has failed")
+UNHEALTHY = row("db", health="unhealthy", message="The health check fails: 404", ready=0)
+
+
+def test_a_port_of_another_program_fails_a_start_and_is_retried_in_the_foreground():
+    known = services(db="always", web=None)
+    assert failures([BUSY, BLOCKED], known) == [
+        "db failed: port 80 is in use by nginx",
+        "web failed: it waits for db, which has failed",
+    ]
+    assert ending([BUSY, BLOCKED], known, NO_RULES) is None, "they start once the port is free"
+    for rules in (AbortRules(on_exit=True), AbortRules(on_failure=True), AbortRules(on_exit=True, code_from="web")):
+        found = ending([BUSY, BLOCKED], known, rules)
+        assert found is not None
+        assert (found.code, found.is_final) == (1, True)
+        assert "port 80 is in use by nginx" in found.why
+
+
+def test_an_unhealthy_dependency_fails_a_start_as_in_compose():
+    known = services(db=None, web=None)
+    web = row("web", "failed", retried=True, message="it waits for db, which is unhealthy")
+    assert failures([UNHEALTHY], known) == ["db is unhealthy: The health check fails: 404"]
+    assert ending([UNHEALTHY, web], known, NO_RULES) is None
+    found = ending([UNHEALTHY, web], known, AbortRules(on_failure=True))
+    assert found is not None
+    assert found.code == 1
+    assert ending([UNHEALTHY], known, AbortRules(on_failure=True)) is None, "no service waits for it, and it runs"
+
+
+@pytest.mark.parametrize(
+    ("needed", "condition", "words"),
+    [
+        (row("db"), "started", ""),
+        (row("db", "waiting"), "healthy", ""),
+        (row("db", health="unknown"), "healthy", ""),
+        (UNHEALTHY, "started", ""),
+        (UNHEALTHY, "healthy", "it waits for db, which is unhealthy (db is unhealthy: The health check fails: 404)"),
+        (BUSY, "started", "it waits for db, which has failed (db failed: port 80 is in use by nginx)"),
+        (row("db", "failed", exit_code=3), "completed", "it waits for db, which failed with exit code 3"),
+    ],
+)
+def test_a_run_says_why_its_dependency_cannot_be_met(needed, condition, words):
+    assert blocking([("db", condition)], [needed], services(db=None)) == words
 
 
 def test_a_service_that_keeps_restarting_fails_a_start():

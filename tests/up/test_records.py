@@ -73,7 +73,8 @@ def test_down_waits_for_a_session_that_starts(record, monkeypatch):
     (state / "session.json").unlink()
     found = []
 
-    async def wait(place, *, has_failed):
+    async def wait(place, *, has_failed, within):
+        assert within == DownOptions().timeout
         found.append((place, has_failed()))
 
     monkeypatch.setattr(down, "wait_for_session", wait)

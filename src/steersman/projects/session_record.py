@@ -161,7 +161,7 @@ def has_owner(state: Path) -> bool:
 
 
 async def wait_for_session(
-    state: Path, *, has_failed: Callable[[], bool] = lambda: False, within: float = 30.0
+    state: Path, *, has_failed: Callable[[], bool] = lambda: False, within: float
 ) -> SessionRecord | None:
     """The record of a session that another process is starting; None once ``has_failed`` returns True.
 

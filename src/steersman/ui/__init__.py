@@ -14,6 +14,6 @@ if TYPE_CHECKING:
     from steersman.ui.board import Board as Board
     from steersman.ui.joined_logs import LogLine as LogLine
     from steersman.ui.refusal import ActionRefused as ActionRefused
-    from steersman.ui.rows import Row as Row
+    from steersman.ui.rows import CONDITIONS as CONDITIONS, Row as Row, failed_dependency as failed_dependency
 else:
     __getattr__, __dir__ = lazy_names()

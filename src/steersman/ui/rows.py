@@ -3,6 +3,7 @@
 Guarantees
 - A service has one row, however many replicas it has.
 - A row of several replicas has the state that most needs attention; ``ready`` of ``replicas`` counts the healthy ones.
+- A service whose address is not its own, or whose dependency is unhealthy, has failed and is retried.
 - A row contains no value of an environment variable.
 """
 
@@ -17,7 +18,9 @@ from typing import Any, Final, Literal
 import msgspec
 
 from steersman.application import DEPENDS_ON, NO_ADDRESS, ORDER, SERVICE
+from steersman.objects import find_condition
 from steersman.workloads.kinds import (
+    SERVED,
     Container,
     ContainerAdditions,
     ContainerStatus,
@@ -74,7 +77,8 @@ _CONTAINER_STATES: Final = {
     "Unknown": "unknown",
 }
 _HEALTH: Final[Mapping[str | None, Health]] = {"Healthy": "healthy", "Unhealthy": "unhealthy"}
-_CONDITIONS: Final = {
+#: The conditions of Compose, and their names in rows.
+CONDITIONS: Final = {
     "service_started": "started",
     "service_healthy": "healthy",
     "service_completed_successfully": "completed",
@@ -109,6 +113,8 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     #: The services that it depends on, with the condition: started, healthy or completed.
     depends_on: tuple[tuple[str, str], ...] = ()
     order: int = 0
+    #: Whether a failed service starts by itself once the cause is gone: its port is free, or its dependency is healthy.
+    retried: bool = False
 
     @property
     def summary(self) -> str:
@@ -151,23 +157,59 @@ def rows_of(objects: Objects, *, now: datetime) -> tuple[Row, ...]:
     """The rows of a project, in the order of its file."""
     addresses: dict[str, list[str]] = {}
     problems: dict[str, str] = {}
+    unserved: dict[str, str] = {}
     for service in sorted(objects.services.values(), key=lambda each: each.key.name):
         name = service_of(service)
-        if message := _service_message(service):
+        if message := _unserved(service):
             # Another program may listen at its address.
+            unserved.setdefault(name, message)
+        elif message := _service_message(service):
             problems.setdefault(name, message)
         elif NO_ADDRESS not in (service.metadata.annotations or {}) and (address := _address(service)):
             addresses.setdefault(name, []).append(address)
     rows = [*_process_rows(objects, now), *_container_rows(objects)]
     found = [
         msgspec.structs.replace(
-            row,
+            _blocked(row, unserved.get(row.name, "")),
             addresses=tuple(addresses.get(row.name, ())),
-            message=(row.exit_code and problems.get(row.name)) or row.message or problems.get(row.name, ""),
         )
         for row in rows
     ]
-    return tuple(sorted(found, key=lambda row: (row.order, row.name)))
+    found = [msgspec.structs.replace(row, message=row.message or problems.get(row.name, "")) for row in found]
+    return tuple(sorted(_with_failed_dependents(found), key=lambda row: (row.order, row.name)))
+
+
+def _blocked(row: Row, problem: str) -> Row:
+    """A row with the problem of its address: a service that runs is no use to its clients, and one that has ended may say why."""
+    if problem and row.state in {"running", "starting"}:
+        return msgspec.structs.replace(row, state="failed", health="", ready=0, message=problem, retried=True)
+    return msgspec.structs.replace(row, message=(row.exit_code and problem) or row.message or problem)
+
+
+def _with_failed_dependents(rows: Sequence[Row]) -> list[Row]:
+    """The rows, in which a service that waits for an unhealthy or unreachable one has failed, and starts once that recovers."""
+    found = {row.name: row for row in rows}
+    waiting = {row.name: row for row in rows if row.state == "waiting"}
+    changed = True
+    while changed and waiting:
+        changed = False
+        for row in list(waiting.values()):
+            if reason := failed_dependency(row.depends_on, found):
+                found[row.name] = msgspec.structs.replace(row, state="failed", message=reason, retried=True)
+                del waiting[row.name]
+                changed = True
+    return list(found.values())
+
+
+def failed_dependency(depends_on: Iterable[tuple[str, str]], rows: Mapping[str, Row]) -> str:
+    """Why a service cannot start now: a dependency is unhealthy, or has failed and is retried. Empty if there is none."""
+    for name, condition in depends_on:
+        row = rows.get(name)
+        if row is not None and row.health == "unhealthy" and condition == "healthy":
+            return f"it waits for {name}, which is unhealthy"
+        if row is not None and row.retried:
+            return f"it waits for {name}, which has failed"
+    return ""
 
 
 def _process_rows(objects: Objects, now: datetime) -> Iterator[Row]:
@@ -335,7 +377,7 @@ def _dependencies(obj: ExecutableReplicaSet | Container, declared: Iterable[Any]
     except msgspec.DecodeError:
         written = []
     found = [
-        (each.get("service", ""), _CONDITIONS.get(each.get("condition", ""), "started"))
+        (each.get("service", ""), CONDITIONS.get(each.get("condition", ""), "started"))
         for each in written
         if each.get("service")
     ]
@@ -356,6 +398,14 @@ def _address(service: Service) -> str:
     if address.is_unspecified or address in {ipaddress.ip_address("127.0.0.1"), ipaddress.ip_address("::1")}:
         return f"localhost:{port}"
     return f"[{address}]:{port}" if address.version == 6 else f"{address}:{port}"
+
+
+def _unserved(service: Service) -> str:
+    """Why clients must not use the address of a service; empty if they can."""
+    condition = find_condition(service.status.conditions if service.status is not None else None, SERVED)
+    if condition is None or condition.status == "True":
+        return ""
+    return condition.message.removeprefix(f"Service {service.key.name}: ")
 
 
 def _service_message(service: Service) -> str:

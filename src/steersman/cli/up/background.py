@@ -53,19 +53,20 @@ async def start_in_background(
     within: float,
 ) -> int:
     """Start a session, or change the running one, and wait until every service has started; returns an exit code."""
+    until = asyncio.get_running_loop().time() + within
     identity = ProjectIdentity(application.folder.resolve(), application.name)
     found = find_session(application.folder, source.environment, name=application.name)
     is_joining = found is not None and found.is_running and found.folder == str(identity.folder)
     if is_joining and found is not None:
         record = found
     else:
-        record = await _spawn(identity.state_folder(source.environment))
+        record = await _spawn(identity.state_folder(source.environment), within=within)
     async with connected_board(record) as (client, board):
         if is_joining:
             await apply_to_session(client, board, record, source, selection, output)
         follower = Follower(board, output, tuple(application.services))
         try:
-            async with asyncio.timeout(within), Supervisor() as tasks:
+            async with asyncio.timeout_at(until), Supervisor() as tasks:
                 tasks.start(_watch_session(record), name="up: session")
                 problems = await _until_started(board, application, follower)
                 tasks.cancel()
@@ -94,7 +95,7 @@ def _condition(row: Row) -> str:
     return f"{row.state} {row.health}".strip() + (f": {reason}" if reason else "")
 
 
-async def _spawn(state: Path) -> SessionRecord:
+async def _spawn(state: Path, *, within: float) -> SessionRecord:
     """Start the process of a session, and wait until it has written its record."""
     # Only the output of the start: a running session writes to its own log.
     with tempfile.TemporaryFile() as output:
@@ -105,7 +106,7 @@ async def _spawn(state: Path) -> SessionRecord:
             stderr=output,
             start_new_session=True,
         )
-        record = await wait_for_session(state, has_failed=lambda: session.poll() is not None)
+        record = await wait_for_session(state, has_failed=lambda: session.poll() is not None, within=within)
         if record is None and session.returncode == 0:
             # Another command started the session at the same moment: it has taken the change.
             record = read_record(state)

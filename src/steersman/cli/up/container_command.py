@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import BinaryIO
 
 import msgspec
@@ -13,24 +13,27 @@ from steersman import aio
 from steersman.aio import Supervisor
 from steersman.application import SERVICE, Application, ServiceDefinition, application_objects
 from steersman.cli.failure import Failure
+from steersman.cli.up.outcomes import blocking
 from steersman.client import Client
 from steersman.objects import ObjectMeta
 from steersman.projects import apply_objects
+from steersman.ui import CONDITIONS, Board
 from steersman.workloads.kinds import Container, ContainerNetwork, ContainerStatus, ContainerVolume
 
 _LOOK = 0.05
 
 
 async def run_container(
-    client: Client, application: Application, name: str, words: Sequence[str], *, project: str
+    client: Client, application: Application, name: str, words: Sequence[str], *, board: Board
 ) -> int:
     """Run a container with the image, environment, networks and volumes of a service; returns its exit code.
 
     ``words`` replace the command. The container gets no input, publishes no ports, and is removed at the end.
     """
-    container, needed = _objects(application, name, words, project)
+    container, needed = _objects(application, name, words, board.project)
     # The session has none of these if no service that it runs uses them.
-    await apply_objects(client, needed, project=project, prune=False)
+    await apply_objects(client, needed, project=board.project, prune=False)
+    depends_on = [(each.service, CONDITIONS[each.condition]) for each in application.services[name].depends_on]
     made = await client.create(container)
     try:
         async with Supervisor() as tasks:
@@ -38,7 +41,9 @@ async def run_container(
                 tasks.start(_copy(client, made.key.name, source, file), name=f"run: {source}")
                 for source, file in (("stdout", sys.stdout.buffer), ("stderr", sys.stderr.buffer))
             ]
-            status = await _until_ended(client, made, name)
+            status = await _until_ended(
+                client, made, name, lambda: blocking(depends_on, board.rows, application.services)
+            )
             await asyncio.gather(*streams)
     finally:
         await client.delete(Container, made.key, missing_ok=True)
@@ -81,7 +86,7 @@ def _objects(
     return Container(metadata=ObjectMeta(name=f"{found.key.name}-run-{aio.name_suffix(5)}"), spec=found.spec), needed
 
 
-async def _until_ended(client: Client, made: Container, name: str) -> ContainerStatus:
+async def _until_ended(client: Client, made: Container, name: str, problem: Callable[[], str]) -> ContainerStatus:
     said = ""
     while True:
         found = await client.find(Container, made.key)
@@ -95,6 +100,8 @@ async def _until_ended(client: Client, made: Container, name: str) -> ContainerS
         if news and news != said:
             print(f"=> {name} {news}", file=sys.stderr)
             said = news
+        if waiting and (reason := problem()):
+            raise Failure(f"{name} cannot start: {reason}")
         await asyncio.sleep(_LOOK)
 
 

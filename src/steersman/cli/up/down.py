@@ -84,7 +84,7 @@ async def _starting(options: DownOptions) -> SessionRecord | None:
     except ApplicationError:
         return None
     state = ProjectIdentity(application.folder.resolve(), application.name).state_folder(os.environ)
-    return await wait_for_session(state, has_failed=lambda: not has_owner(state))
+    return await wait_for_session(state, has_failed=lambda: not has_owner(state), within=options.timeout)
 
 
 async def _name_blocking(client: Client, record: SessionRecord) -> None:

@@ -61,7 +61,9 @@ async def run_session(options: UpOptions, application: Application, output: Outp
             ) from None
         # The owner writes its pid in the moment after it takes the lock.
         await asyncio.sleep(_MOMENT)
-        record = await wait_for_session(project.state, has_failed=lambda: not has_owner(project.state))
+        record = await wait_for_session(
+            project.state, has_failed=lambda: not has_owner(project.state), within=options.timeout
+        )
         if record is None:
             raise Failure("the session that another command started has ended; run up again") from None
         if options.background:
@@ -156,7 +158,7 @@ class _Foreground:
             return 0
         self._output.note(self._ending.why)
         name = self._options.exit_code_from
-        if not name:
+        if not name or self._ending.is_final:
             return self._ending.code
         if board.row(name).exit_code is None:
             await board.stop(name)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import msgspec
 
 from steersman.application import ServiceDefinition
-from steersman.ui import Row
+from steersman.ui import Row, failed_dependency
 
 #: Restarts after which a command that waits for a start counts the service as failed.
 _RESTARTS_MAX = 3
@@ -29,6 +29,8 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True):
 
     code: int
     why: str = ""
+    #: Whether the code is that of the command, whatever service ``--exit-code-from`` names: the application cannot start.
+    is_final: bool = False
 
 
 def will_restart(row: Row, services: Services) -> bool:
@@ -44,7 +46,7 @@ def will_restart(row: Row, services: Services) -> bool:
 
 def has_ended(row: Row, services: Services) -> bool:
     """Whether a service has ended for good."""
-    return row.state in {"finished", "failed"} and not will_restart(row, services)
+    return row.state in {"finished", "failed"} and not row.retried and not will_restart(row, services)
 
 
 def hopeless(rows: Iterable[Row], services: Services) -> dict[str, str]:
@@ -64,6 +66,19 @@ def hopeless(rows: Iterable[Row], services: Services) -> dict[str, str]:
     return found
 
 
+def blocking(depends_on: Sequence[tuple[str, str]], rows: Sequence[Row], services: Services) -> str:
+    """Why a service with these dependencies cannot start; empty if it can, now or later."""
+    by_name = {row.name: row for row in rows}
+    if reason := failed_dependency(depends_on, by_name):
+        problems = "; ".join(failures(rows, services))
+        return f"{reason} ({problems})" if problems else reason
+    lost = hopeless(rows, services)
+    for name, condition in depends_on:
+        if name in by_name and _is_unmeetable(by_name[name], condition, services, lost):
+            return f"it waits for {name}, which {ended_words(by_name[name])}"
+    return ""
+
+
 def _is_unmeetable(needed: Row, condition: str, services: Services, lost: Mapping[str, str]) -> bool:
     if needed.name in lost:
         return True
@@ -79,11 +94,16 @@ def _is_unmeetable(needed: Row, condition: str, services: Services, lost: Mappin
 
 
 def failures(rows: Sequence[Row], services: Services) -> list[str]:
-    """Why the application cannot start: a sentence for each service."""
+    """Why the application cannot start: a sentence for each service.
+
+    As in Compose, an unhealthy service, whose retries are used up, has failed to start.
+    """
     sentences: list[str] = []
     for row in rows:
         if row.state == "failed" and not will_restart(row, services):
             sentences.append(f"{row.name} {ended_words(row)}")
+        elif row.health == "unhealthy":
+            sentences.append(f"{row.name} is unhealthy" + (f": {row.message}" if row.message else ""))
         elif row.restarts >= _RESTARTS_MAX and row.summary == "restarting":
             sentences.append(f"{row.name} keeps restarting: {row.message or ended_words(row)}")
     lost = hopeless(rows, services)
@@ -112,6 +132,9 @@ def ending(rows: Sequence[Row], services: Services, rules: AbortRules) -> Ending
         if rules.on_exit or (rules.on_failure and failed):
             code = row.exit_code if row.exit_code is not None else 1
             return Ending(code=code, why=f"{row.name} has ended; stopping all services")
+    if rules != AbortRules() and any(row.retried for row in rows):
+        # In CI, waiting for a port or for the health of a dependency would never end.
+        return Ending(code=1, why="; ".join(failures(rows, services)), is_final=True)
     lost = hopeless(rows, services)
     ended = [row for row in rows if has_ended(row, services)]
     if not rows or len(ended) + len(lost) < len(rows):
@@ -135,6 +158,8 @@ def _exits(rows: Sequence[Row], services: Services) -> Iterator[Row]:
 
 def ended_words(row: Row) -> str:
     """How a service has ended: ``failed with exit code 3``."""
+    if row.retried:
+        return f"failed: {row.message}"
     if row.exit_code is None:
         return f"failed to start: {row.message}" if row.message else "failed to start"
     if row.exit_code == 0:

@@ -72,7 +72,7 @@ def _add_up(parser: argparse.ArgumentParser) -> None:
         "-d", "--detach", action="store_true", help="run in the background; return when every service has started"
     )
     parser.add_argument("--wait", action="store_true", help="the same as --detach")
-    _add_timeout(parser, 600.0, "with --detach: how long to wait for the start")
+    _add_timeout(parser, 600.0, "how long to wait for the session, and with --detach for every service")
     parser.add_argument(
         "--plain", "--no-view", dest="plain", action="store_true", help="print log lines instead of the terminal view"
     )

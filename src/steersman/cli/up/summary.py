@@ -54,6 +54,8 @@ def table(rows: Sequence[Row]) -> list[str]:
 
 
 def _message(row: Row) -> str:
+    if row.retried:
+        return row.message
     if row.waiting_for:
         return f"waits for {row.waiting_for}"
     if row.state == "failed":

@@ -13,14 +13,16 @@ import os
 import shutil
 import signal
 import sys
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import NoReturn
 
 from steersman import aio
+from steersman.application import ApplicationError, ServiceDefinition
 from steersman.cli.failure import Failure
 from steersman.cli.up.container_command import run_container
+from steersman.cli.up.outcomes import blocking
 from steersman.cli.up.output import Output
 from steersman.cli.up.places import PlaceOptions, connected_board, run_command
 from steersman.client import Client
@@ -127,8 +129,8 @@ def run_once(options: CommandOptions) -> int:
 
 
 async def _run_once(options: CommandOptions) -> int:
-    async with _session(options) as (client, project):
-        name = options.name
+    async with _session(options) as (client, board):
+        name, project = options.name, board.project
         found = await client.find(ExecutableReplicaSet, name)
         if found is None:
             application = options.source().read(ServiceSelection(profiles=("*",)))
@@ -136,9 +138,12 @@ async def _run_once(options: CommandOptions) -> int:
                 raise Failure(f"{project} has no service {name}; the services are: {', '.join(application.services)}")
             if application.services[name].is_process:
                 raise Failure(f"the session does not have {name}: add it with steersman up -d {name}, then run it")
-            return await run_container(client, application, name, options.words, project=project)
+            return await run_container(client, application, name, options.words, board=board)
         spec = found.spec.template.spec
-        environment = await _environment(client, name, spec)
+        services = _services(options)
+        environment = await _environment(
+            client, name, spec, lambda: blocking(board.row(name).depends_on, board.rows, services)
+        )
         words = options.words or [spec.executable_path, *(spec.args or ())]
         if spec.steersman is not None and spec.steersman.user:
             # The server has checked the user: a service that it cannot start as has no environment.
@@ -147,21 +152,34 @@ async def _run_once(options: CommandOptions) -> int:
 
 
 @asynccontextmanager
-async def _session(options: CommandOptions) -> AsyncGenerator[tuple[Client, str]]:
-    """The client of the running session, or of a new one with only the dependencies of the service."""
+async def _session(options: CommandOptions) -> AsyncGenerator[tuple[Client, Board]]:
+    """The client and board of the running session, or of a new one with only the dependencies of the service."""
     record = options.find()
     if record is not None and record.is_running:
-        async with connected_board(record) as (client, _):
-            yield client, record.name
+        async with connected_board(record) as (client, board):
+            yield client, board
         return
     output = Output(os.environ)
     selection = ServiceSelection(names=(options.name,), scales={options.name: 0})
-    async with Project(options.source(), selection, report=output.note) as project:
-        yield project.client, project.identity.name
+    async with (
+        Project(options.source(), selection, report=output.note) as project,
+        Board(project.client, project=project.identity.name) as board,
+    ):
+        yield project.client, board
 
 
-async def _environment(client: Client, name: str, spec: ExecutableSpec) -> dict[str, str]:
+def _services(options: CommandOptions) -> Mapping[str, ServiceDefinition]:
+    """The services as the files declare them; none if an edit has errors."""
+    try:
+        return options.source().read(ServiceSelection(profiles=("*",))).services
+    except ApplicationError:
+        return {}
+
+
+async def _environment(client: Client, name: str, spec: ExecutableSpec, problem: Callable[[], str]) -> dict[str, str]:
     """The environment that the service would start with, once its dependencies are met.
+
+    ``problem`` says why a dependency cannot be met; empty while it can.
 
     Only the control plane resolves templates and dependencies. So this starts ``env`` in place of the service, and reads
     its output.
@@ -196,6 +214,8 @@ async def _environment(client: Client, name: str, spec: ExecutableSpec) -> dict[
             if waiting and waiting != said:
                 print(f"=> {name} waits for {waiting}", file=sys.stderr)
                 said = waiting
+            if waiting and (reason := problem()):
+                raise Failure(f"{name} cannot start: {reason}")
             await asyncio.sleep(0.05)
         if status.state != "Finished" or status.exit_code:
             raise Failure(f"{name} cannot start: {status.steersman.message if status.steersman else status.state}")
