@@ -157,7 +157,7 @@ def go_program(folder: Path, name: str = "sites", package: str = ".", *, test: b
         environment = os.environ | {"CGO_ENABLED": "0", "GOFLAGS": "-mod=readonly"}
         command = [
             program,
-            *(("test", "-c") if test else ("build",)),
+            *(("test", "-c", "-vet=off") if test else ("build",)),
             "-trimpath",
             "-buildvcs=false",
             "-ldflags",
