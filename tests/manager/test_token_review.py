@@ -2,6 +2,7 @@
 
 import asyncio
 import dataclasses
+from collections import Counter
 
 import pytest
 
@@ -14,7 +15,8 @@ from steersman.kinds.rbac_v1 import ClusterRole, ClusterRoleBinding, PolicyRule,
 from steersman.manager import Manager, token_review
 from steersman.manager.endpoint_handler import EndpointHandler
 from steersman.manager.token_review import Reviewer
-from steersman.transport import HttpListener, HttpTransport
+from steersman.transport import HttpListener, HttpTransport, Peer
+from steersman.transport.peer import set_peer
 from steersman.wire import HttpRequest
 
 pytestmark = pytest.mark.both_servers("the server reviews tokens and permissions")
@@ -177,7 +179,45 @@ class Held(Counted):
         return await super().send(request, **options)
 
 
-async def test_unknown_tokens_do_not_evict_an_allowed_one(client):
+@pytest.fixture
+def no_rate(monkeypatch):
+    """Unknown tokens are reviewed at any rate: what else bounds them shows."""
+    monkeypatch.setattr(token_review, "_BURST", 1000)
+    monkeypatch.setattr(token_review, "_BURST_OF_ALL", 1000)
+
+
+async def statuses(reviewer: Reviewer, host: str, tokens: list[str]) -> Counter[int]:
+    """How the reviewer answers a client at this address."""
+    set_peer(Peer(host=host, port=1))
+    return Counter([(await reviewer.review(f"Bearer {token}", "/metrics")).status for token in tokens])
+
+
+async def test_unknown_tokens_are_reviewed_at_a_bounded_rate(client):
+    """A client without credentials could otherwise have this program ask the API server as often as it likes."""
+    scraper = await token_of(client, "scraper")
+    await allow(client, "scraper", "/metrics")
+    counted: list[Counted] = []
+    reviewer = Reviewer(client.with_transport(lambda inner: counted.append(Counted(inner)) or counted[0]))
+    assert await statuses(reviewer, "192.0.2.1", [scraper]) == {200: 1}
+    began = asyncio.get_running_loop().time()
+    flood = await statuses(reviewer, "192.0.2.1", [f"made-up-{number}" for number in range(300)])
+    seconds = asyncio.get_running_loop().time() - began
+    reviews = counted[0].paths.count("tokenreviews") - 1
+    assert flood == {401: reviews, 429: 300 - reviews}
+    assert reviews <= 9 + seconds + 1
+    # neither the known token nor a client elsewhere is held up
+    assert await statuses(reviewer, "192.0.2.1", [scraper]) == {200: 1}
+    fresh = await statuses(reviewer, "192.0.2.2", ["unknown"])
+    assert fresh == {401: 1}
+    many = Counter()
+    for number in range(200):
+        many += await statuses(reviewer, f"198.51.100.{number}", [f"from-{number}"])
+    seconds = asyncio.get_running_loop().time() - began
+    assert counted[0].paths.count("tokenreviews") <= 1 + 50 + 10 * seconds + 1
+    assert many[429] > 0
+
+
+async def test_unknown_tokens_do_not_evict_an_allowed_one(client, no_rate):
     """A stranger who sends many made-up tokens would make every scrape cost two reviews."""
     scraper = await token_of(client, "scraper")
     await allow(client, "scraper", "/metrics")
@@ -191,7 +231,7 @@ async def test_unknown_tokens_do_not_evict_an_allowed_one(client):
     assert len(counted[0].paths) == before
 
 
-async def test_a_flood_of_unknown_tokens_delays_no_scrape(client, monkeypatch):
+async def test_a_flood_of_unknown_tokens_delays_no_scrape(client, monkeypatch, no_rate):
     """Those beyond the bound are turned away, and a token that was allowed before does not wait behind the others."""
     monkeypatch.setattr(token_review, "ALLOWED_SECONDS", 0.0)
     scraper = await token_of(client, "scraper")

@@ -191,9 +191,11 @@ def _is_loopback(host: str) -> bool:
 
 
 def _refusal(verdict: Verdict) -> ServerResponse:
-    more: Pairs = (
-        (("WWW-Authenticate", 'Bearer realm="steersman"'),) if verdict.status == HTTPStatus.UNAUTHORIZED else ()
-    )
+    more: Pairs = ()
+    if verdict.status == HTTPStatus.UNAUTHORIZED:
+        more = (("WWW-Authenticate", 'Bearer realm="steersman"'),)
+    elif verdict.status == HTTPStatus.TOO_MANY_REQUESTS:
+        more = (("Retry-After", "5"),)
     return _text(verdict.status, verdict.words, *more)
 
 

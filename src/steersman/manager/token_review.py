@@ -5,6 +5,8 @@ Guarantees
   ``get`` the path as a nonResourceURL (SubjectAccessReview).
 - An answer is reused for a short time, so that not every scrape costs two requests. Only digests of tokens are kept.
 - The number of concurrent reviews is bounded, and so is the number of requests that wait for one.
+- Unknown tokens are reviewed at a bounded rate, for each address and in all. Beyond it the answer is 429, without a
+  review: made-up tokens cannot load the API server through this program.
 - Unknown tokens neither evict the answer for an allowed one nor delay its renewal.
 
 This program needs permission to review: bind the ClusterRole ``system:auth-delegator`` to its ServiceAccount.
@@ -25,6 +27,7 @@ from steersman.errors import ApiError, Forbidden
 from steersman.kinds.authentication_v1 import TokenReview, TokenReviewSpec, UserInfo
 from steersman.kinds.authorization_v1 import NonResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec
 from steersman.objects import ObjectMeta
+from steersman.transport import current_peer
 
 _log = logging.getLogger("steersman.manager")
 
@@ -34,6 +37,10 @@ REFUSED_SECONDS = 5.0
 _REMEMBERED = 256
 #: How many reviews run at once, and how many requests with unknown tokens may wait for one.
 _AT_ONCE, _WAITING_MAX = 4, 64
+#: Reviews of unknown tokens per second and at once: from one address, and in all.
+_RATE, _BURST = 1.0, 10
+_RATE_OF_ALL, _BURST_OF_ALL = 10.0, 50
+_ADDRESSES_MAX = 1024
 
 
 #: The digest of a token, and a path.
@@ -52,6 +59,23 @@ class Verdict(msgspec.Struct, frozen=True):
         return self.status == 200
 
 
+class _Rate:
+    """Takes so many per second, and so many at once."""
+
+    def __init__(self, per_second: float, burst: int) -> None:
+        self._interval = 1.0 / per_second
+        self._burst = burst
+        self._full_at = 0.0
+
+    def take(self, now: float) -> bool:
+        """Take one; False if there are too many."""
+        full_at = max(self._full_at, now) + self._interval
+        if full_at - now > self._burst * self._interval:
+            return False
+        self._full_at = full_at
+        return True
+
+
 class Reviewer:
     """Reviews tokens with the rights of a client."""
 
@@ -60,6 +84,9 @@ class Reviewer:
         #: Turns for tokens that were allowed before, and for all others.
         self._known, self._unknown = asyncio.Semaphore(_AT_ONCE), asyncio.Semaphore(_AT_ONCE)
         self._waiting = 0
+        self._rate_of_all = _Rate(_RATE_OF_ALL, _BURST_OF_ALL)
+        #: The rate of each address, the one used last at the end.
+        self._rates: OrderedDict[str, _Rate] = OrderedDict()
         #: The verdict for each digest and path, and until when it is valid. Allowed ones are kept beyond that.
         self._allowed: OrderedDict[_Place, tuple[Verdict, float]] = OrderedDict()
         self._refused: OrderedDict[_Place, tuple[Verdict, float]] = OrderedDict()
@@ -76,6 +103,8 @@ class Reviewer:
         if place in self._allowed:
             async with self._known:
                 return await self._reviewed(place, token, path)
+        if not self._in_rate():
+            return Verdict(429, "too many unknown tokens from this address, or in all; try again in a few seconds")
         if self._waiting >= _WAITING_MAX:
             return Verdict(503, "too many unknown tokens are being reviewed; try again")
         self._waiting += 1
@@ -84,6 +113,17 @@ class Reviewer:
                 return await self._reviewed(place, token, path)
         finally:
             self._waiting -= 1
+
+    def _in_rate(self) -> bool:
+        """Whether one more unknown token may be reviewed now."""
+        now, peer = asyncio.get_running_loop().time(), current_peer()
+        address = peer.host if peer is not None else ""
+        rate = self._rates.setdefault(address, _Rate(_RATE, _BURST))
+        self._rates.move_to_end(address)
+        if len(self._rates) > _ADDRESSES_MAX:
+            self._rates.popitem(last=False)
+        # that of the address first: a flood from one leaves the common rate to the others
+        return rate.take(now) and self._rate_of_all.take(now)
 
     async def _reviewed(self, place: _Place, token: str, path: str) -> Verdict:
         # Another request may have reviewed the same token meanwhile.
