@@ -3,12 +3,13 @@
 import asyncio
 import json
 import logging
+from itertools import count
 
 import pytest
 
 from samples.virtual_time import run_virtual
 from steersman import Client
-from steersman.cache import Informer, Vanished
+from steersman.cache import Informer, KindOptions, Vanished
 from steersman.kinds.core_v1 import ConfigMap
 from steersman.transport import InProcessTransport, ServerResponse
 
@@ -84,13 +85,13 @@ async def saying(*pieces, then=None):
         raise RuntimeError("the connection breaks")
 
 
-def run(answer, scenario, *, seed=1):
+def run(answer, scenario, *, seed=1, options=None):
     """Let an informer meet a server and a scenario."""
     server = Server(answer)
 
     async def meet():
         client = Client(InProcessTransport(server), field_manager="tests")
-        async with client, Informer(client, ConfigMap) as informer:
+        async with client, Informer(client, ConfigMap, options=options or KindOptions()) as informer:
             return await scenario(informer)
 
     return server, run_virtual(meet(), seed=seed)[0]
@@ -328,13 +329,81 @@ def test_the_server_says_how_long_to_wait():
 
 def test_an_unreadable_frame_is_left_out_and_the_rest_goes_on():
     def answer(query):
-        return saying(frame("ADDED", {"metadata": 5}), frame("ADDED", config_map("good", 3)), bookmark(5, end=True))
+        return saying(bookmark(5, end=True), frame("ADDED", {"metadata": 5}), frame("ADDED", config_map("good", 6)))
 
     async def scenario(informer):
         await informer.wait_synced()
+        await asyncio.sleep(1)
         return names(informer), informer.statistics().scopes[0].unreadable
 
     assert run(answer, scenario)[1] == (["good"], 1)
+
+
+def listing(answer):
+    """A server without initial events; ``answer`` gets the number of the page."""
+    pages = count()
+    return lambda query: (400, status(400, "BadRequest")) if is_watch(query) else (200, answer(next(pages)))
+
+
+def half_streamed(query):
+    """A stream of initial objects with something else among them; no list."""
+    if is_initial(query):
+        return saying(frame("ADDED", {"metadata": 5}), bookmark(5, end=True))
+    return (503, status(503, "ServiceUnavailable"))
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (half_streamed, "initial event of 15 bytes is not an object"),
+        (listing(lambda _: page(5, "a").replace(b'{"name": "a"', b'{"name": 7')), "items[0], "),
+        (listing(lambda _: page(5, "a").replace(b"ConfigMapList", b"SecretList")), "SecretList of v1 in place of"),
+        (listing(lambda number: page(5, continue_=f"t{number}")), "500 pages in a row without items"),
+    ],
+)
+def test_a_list_that_cannot_be_read_is_never_half_of_one(answer, words):
+    """An object that is left out would look deleted. The informer says what is wrong and waits between its attempts."""
+
+    async def scenario(informer):
+        errors = set()
+        for _ in range(1200):
+            await asyncio.sleep(0.1)
+            errors.add(informer.statistics().scopes[0].last_error)
+        return informer.synced, errors
+
+    server, (synced, errors) = run(answer, scenario)
+    assert not synced
+    assert any(words in error for error in errors), errors
+    assert len(server.asked) < 120 * 50
+
+
+def test_a_list_that_grows_for_ever_is_given_up_and_tried_again_later():
+    """A server with ever new pages cannot fill the memory."""
+    endless = listing(lambda number: page(5, *(f"a{number}-{n}" for n in range(500)), continue_=f"t{number}"))
+
+    async def scenario(informer):
+        await asyncio.sleep(60)
+        return informer.synced, informer.statistics().scopes[0].last_error
+
+    options = KindOptions(max_list_bytes=1024 * 1024)
+    server, (synced, error) = run(endless, scenario, options=options)
+    assert not synced
+    assert "more than 1 MiB; cache fewer objects, or raise KindOptions(max_list_bytes=...)" in error
+    begun = sum(is_watch(query) or "continue" not in query for query in server.queries)
+    # about 15 pages make 1 MiB, and the attempts are ever further apart
+    assert len(server.asked) < begun * 20
+    assert begun < 12
+
+
+def test_initial_events_without_end_are_given_up():
+    def answer(query):
+        return saying(*(frame("ADDED", config_map(f"a{n}", 5)) for n in range(20_000)))
+
+    async def scenario(informer):
+        await asyncio.sleep(10)
+        return informer.statistics().scopes[0].last_error
+
+    assert "more than 1 MiB" in run(answer, scenario, options=KindOptions(max_list_bytes=1024 * 1024))[1]
 
 
 def test_a_slow_handler_gets_the_latest_state_once():

@@ -95,6 +95,9 @@ class KindOptions(msgspec.Struct, frozen=True, kw_only=True):
     #: After this many seconds without data, a watch is replaced; None means the value in `Settings`. Servers send a
     #: bookmark about every minute, so a shorter timeout keeps reopening the watch of a kind without changes.
     idle_timeout: float | None = None
+    #: A list of more bytes is an error, which the cache retries with backoff: so a faulty server cannot fill the memory.
+    #: The default is as much as a default etcd holds of all kinds.
+    max_list_bytes: int = 2 * 1024 * 1024 * 1024
 
     def __post_init__(self) -> None:
         if self.idle_timeout is not None and not self.idle_timeout > 0:

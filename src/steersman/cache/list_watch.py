@@ -36,7 +36,7 @@ from steersman.errors import (
     Unauthorized,
 )
 from steersman.objects import Key, Kind
-from steersman.wire import ListOptions, WatchFrame, WatchOptions
+from steersman.wire import ListOptions, PageCount, WatchFrame, WatchOptions
 
 _log = logging.getLogger("steersman.cache")
 
@@ -103,6 +103,8 @@ class ListWatch:
         self._labels = str(options.labels)
         self._fields = str(options.fields)
         self._staged: dict[Key, StoredObject] = {}
+        self._max_bytes = options.max_list_bytes
+        self._count = self._new_count()
         self._stream: RawWatch | None = None
         self.state = State()
         #: The state before the last step.
@@ -121,6 +123,9 @@ class ListWatch:
         #: The last time at which the store was certainly complete; before the first list, the time of the start.
         self._current_at: float | None = None
         self._committed = False
+
+    def _new_count(self) -> PageCount:
+        return PageCount(self._max_bytes, "cache fewer objects, or raise KindOptions(max_list_bytes=...)")
 
     def staleness(self) -> float:
         """Return for how many seconds the store may have missed changes; 0 while the watch is healthy.
@@ -253,20 +258,30 @@ class ListWatch:
             label_selector=self._labels, field_selector=self._fields, limit=limit or None, continue_=continue_
         )
         page = await self._reads.page(self.scope, options)
+        if not continue_:
+            self._count = self._new_count()
+        try:
+            delay = self._count.add(page)
+        except ProtocolError as error:
+            raise ProtocolError(f"list {self._name}: {error}") from None
         items: list[StoredObject] = []
-        for position, raw in enumerate(page.items, 1):
-            if (stored := self._admitted(raw)) is not None:
-                items.append(stored)
-            if not position % SLICE:  # an unpaged list may be long
+        for position, raw in enumerate(page.items):
+            if (stored := self._intake.admit(raw)) is None:
+                self.unreadable += 1
+                # left out, it would look deleted
+                raise ProtocolError(f"list {self._name}: items[{position}], {len(raw)} bytes, is not an object")
+            items.append(stored)
+            if not (position + 1) % SLICE:  # an unpaged list may be long
                 await asyncio.sleep(0)
-        if continue_ and page.continue_ == continue_:
-            raise ProtocolError("list: the server returned the same continue token twice")
+        if delay:
+            await asyncio.sleep(delay)
         return reflector.Page(tuple(items), page.resource_version, page.continue_)
 
     async def _open(self, command: reflector.Open) -> Event:
         await self._close()
         self.requests += 1
         self.lists += command.initial
+        self._count = self._new_count()
         options = WatchOptions(
             label_selector=self._labels,
             field_selector=self._fields,
@@ -306,10 +321,19 @@ class ListWatch:
 
     def _changes(self, frames: list[WatchFrame]) -> tuple[Change, ...]:
         changes: list[Change] = []
+        if self.state.phase == "streaming":
+            try:
+                self._count.add_bytes(sum(len(frame.object) for frame in frames))
+            except ProtocolError as error:
+                raise ProtocolError(f"list {self._name}: {error}") from None
         for frame in frames:
             if frame.type == "BOOKMARK":
                 changes.append(_mark(frame.object))
-            elif (stored := self._admitted(frame.object)) is not None:
+            elif (stored := self._admitted(frame.object)) is None and self.state.phase == "streaming":
+                raise ProtocolError(
+                    f"list {self._name}: an initial event of {len(frame.object)} bytes is not an object"
+                )
+            elif stored is not None:
                 changes.append(Remove(stored) if frame.type == "DELETED" else Put(stored))
         return tuple(changes)
 
@@ -332,6 +356,10 @@ class ListWatch:
                     pass
 
     def _failed(self, error: ApiError) -> Failed:
+        if self._staged:
+            # half of a list is of no use, and may be long
+            staged, self._staged = self._staged, {}
+            self._sink.disposal.add(staged, entries=len(staged))
         failure = classify(error)
         self.last_error = error
         if failure.reason == "not_served":

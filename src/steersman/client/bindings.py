@@ -10,7 +10,7 @@ from msgspec import UNSET
 
 from steersman.errors import DecodeError
 from steersman.objects import GroupVersionKind, Key, Kind, Object, PartialObjectMetadata, Unstructured, decode
-from steersman.wire import group_version_path, quote_segment
+from steersman.wire import group_version_path, key_of, quote_segment
 
 T = TypeVar("T")
 ObjectT = TypeVar("ObjectT", bound=Object)
@@ -49,6 +49,15 @@ class Binding(Generic[T]):
         if subresource:
             path += f"/{subresource}"
         return path
+
+    def decode_item(self, raw: bytes) -> T:
+        """Decode an object of a list or watch; raise DecodeError if it has another kind."""
+        item = self.decode(raw)
+        kind = getattr(item, "kind", "")
+        if self.reads and kind and kind != self.reads:
+            key = key_of(raw)
+            raise DecodeError(f"cannot decode {self.gvk.kind} {key}: the server sent an object of kind {kind:.100}")
+        return item
 
     def reading(self, decode: Callable[[bytes], Any], *, reads: str = "") -> Binding[Any]:
         """The same kind with another decoder for its responses."""

@@ -26,6 +26,7 @@ from steersman.wire import (
     RawList,
     WatchFrame,
     WatchOptions,
+    check_list_kind,
     decode_frame,
     error_from_frame,
     raise_for_failure,
@@ -59,9 +60,12 @@ class RawReads:
         )
         body = await self._asked(self._session.send(request, tried=tried))
         try:
-            return split_list(body)
+            page = split_list(body)
+            check_list_kind(page, binding.gvk, metadata_only=isinstance(self._reader, MetadataReader))
         except ProtocolError as error:
             problem = str(error)
+        else:
+            return page
         # raised outside of the handler: the handled error may contain a Secret
         raise ProtocolError(f"{tried}: {problem}")
 

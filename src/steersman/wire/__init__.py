@@ -46,7 +46,13 @@ from steersman.wire.frames import (
     decode_frame as decode_frame,
     encode_frame as encode_frame,
 )
-from steersman.wire.lists import RawList as RawList, key_of as key_of, split_list as split_list
+from steersman.wire.lists import (
+    PageCount as PageCount,
+    RawList as RawList,
+    check_list_kind as check_list_kind,
+    key_of as key_of,
+    split_list as split_list,
+)
 from steersman.wire.metadata import WireManager as WireManager, WireMetadata as WireMetadata, WireOwner as WireOwner
 from steersman.wire.options import (
     DeleteOptions as DeleteOptions,

@@ -3,12 +3,18 @@
 Guarantees
 - The items are the server's bytes, unchanged.
 - Every item is a copy: keeping one does not keep the page it came from.
+- A list that is read page by page ends: `PageCount` bounds its bytes and its empty pages.
 """
 
 import msgspec
 
 from steersman.errors import ProtocolError
-from steersman.objects import Key
+from steersman.objects import GroupVersionKind, Key
+
+#: This many pages in a row may be empty: a server may filter after it has cut a page.
+_EMPTY_MAX = 500
+#: After this many, the client waits this many seconds before it asks for the next.
+_EMPTY_QUICK, _EMPTY_DELAY = 10, 0.02
 
 
 class RawList(msgspec.Struct, frozen=True, kw_only=True):
@@ -20,6 +26,11 @@ class RawList(msgspec.Struct, frozen=True, kw_only=True):
     remaining_item_count: int | None = None
     api_version: str = ""
     kind: str = ""
+
+    @property
+    def size(self) -> int:
+        """The bytes of all items."""
+        return sum(map(len, self.items))
 
 
 class _ListMeta(msgspec.Struct, rename="camel"):
@@ -45,8 +56,13 @@ class _Named(msgspec.Struct):
     metadata: _Name
 
 
+class _Kinded(msgspec.Struct):
+    kind: str = ""
+
+
 _list_decoder = msgspec.json.Decoder(_List)
 _named_decoder = msgspec.json.Decoder(_Named)
+_kinded_decoder = msgspec.json.Decoder(_Kinded)
 
 
 def split_list(body: bytes) -> RawList:
@@ -68,6 +84,54 @@ def split_list(body: bytes) -> RawList:
     )
 
 
+def check_list_kind(page: RawList, kind: GroupVersionKind, *, metadata_only: bool = False) -> None:
+    """Raise ProtocolError if a list has another kind than its request asked for.
+
+    Only a CRD can choose the name of its list. Then every item names its own kind.
+    """
+    given, expected = (page.api_version, page.kind), (kind.api_version, f"{kind.kind}List")
+    if not page.kind or given == expected or (metadata_only and given == _METADATA_LIST):
+        return
+    if given[0] == expected[0] and "." in kind.group and all(_kind_of(raw) == kind.kind for raw in page.items):
+        return
+    shown = [f"{name} of {version}" for version, name in (given, expected)]
+    raise ProtocolError(f"the server returned {shown[0]:.200} in place of {shown[1]}; check the server's address")
+
+
+_METADATA_LIST = ("meta.k8s.io/v1", "PartialObjectMetadataList")
+
+
+class PageCount:
+    """Counts the pages of one list, so that a server with ever new continue tokens comes to an end."""
+
+    def __init__(self, max_bytes: int | None = None, advice: str = "") -> None:
+        self._max_bytes = max_bytes
+        #: What to do about a list that is too long.
+        self._advice = advice
+        self._bytes = 0
+        self._empty = 0
+        self._token = ""
+
+    def add(self, page: RawList) -> float:
+        """Count a page; return how many seconds to wait before the next one. Raise ProtocolError for one too many."""
+        self.add_bytes(page.size)
+        if not page.continue_:
+            return 0.0
+        if page.continue_ == self._token:
+            raise ProtocolError("the server returned the same continue token twice")
+        self._token = page.continue_
+        self._empty = 0 if page.items else self._empty + 1
+        if self._empty >= _EMPTY_MAX:
+            raise ProtocolError(f"the server returned {_EMPTY_MAX} pages in a row without items, and there are more")
+        return _EMPTY_DELAY if self._empty > _EMPTY_QUICK else 0.0
+
+    def add_bytes(self, size: int) -> None:
+        """Count the bytes of items. Raise ProtocolError if the list becomes too long."""
+        self._bytes += size
+        if self._max_bytes is not None and self._bytes > self._max_bytes:
+            raise ProtocolError(f"the list has more than {self._max_bytes >> 20} MiB; {self._advice}")
+
+
 def key_of(raw: bytes) -> Key:
     """Parse the key of an object from its bytes; both parts are empty if it cannot be read."""
     try:
@@ -75,3 +139,10 @@ def key_of(raw: bytes) -> Key:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return Key("", "")
     return Key(metadata.namespace or "", metadata.name or "")
+
+
+def _kind_of(raw: bytes) -> str:
+    try:
+        return _kinded_decoder.decode(raw).kind
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return ""

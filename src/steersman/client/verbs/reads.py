@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Any, TypeAlias, TypedDict, TypeVar, Unpack, overload
 
@@ -30,9 +31,11 @@ from steersman.wire import (
     PARTIAL_OBJECT_METADATA_LIST,
     HttpRequest,
     ListOptions,
+    PageCount,
     RawList,
     ResourceVersionMatch,
     WatchOptions,
+    check_list_kind,
     key_of,
     split_list,
 )
@@ -45,6 +48,8 @@ Fields: TypeAlias = FieldSelector | str | dict[str, str]
 
 #: Items per request when reading a whole list.
 PAGE = 500
+#: The most bytes of objects that `Reader.list` reads, unless the caller says otherwise: as many as in one response.
+LIST_MAX_BYTES = 256 * 1024 * 1024
 
 
 def selector_text(selector: Labels | Fields | None) -> str:
@@ -63,13 +68,13 @@ def decode_list(binding: Binding[Any], page: RawList) -> ListOf[Any]:
     """Decode a page; an undecodable object does not affect the others."""
     items: list[Any] = []
     undecodable: list[Undecodable] = []
-    decode_item = binding.decode
+    decode_item = binding.decode_item
     with collector_paused():
-        for raw in page.items:
+        for position, raw in enumerate(page.items):
             try:
                 items.append(decode_item(raw))
             except DecodeError as error:
-                undecodable.append(Undecodable(key_of(raw), error, raw))
+                undecodable.append(_undecodable(position, raw, error))
     return ListOf(
         items=items,
         resource_version=page.resource_version or "",
@@ -77,6 +82,12 @@ def decode_list(binding: Binding[Any], page: RawList) -> ListOf[Any]:
         remaining_item_count=page.remaining_item_count,
         undecodable=undecodable,
     )
+
+
+def _undecodable(position: int, raw: bytes, error: DecodeError) -> Undecodable:
+    key = key_of(raw)
+    # without a name, only its place in the page can tell which one it is
+    return Undecodable(key, error if key.name else DecodeError(f"items[{position}]: {error}"), raw)
 
 
 class Selection(TypedDict, total=False):
@@ -95,6 +106,8 @@ class ListSelection(Selection, total=False):
     limit: int
     resource_version: str | None
     match: ResourceVersionMatch
+    #: The most that `list` reads in all, in bytes; `iterate` and `pages` hold one page at a time and have no such limit.
+    max_bytes: int
 
 
 class WatchSelection(Selection, total=False):
@@ -158,20 +171,28 @@ class Reading:
         except NotFound:
             return None
 
-    async def _page(self, binding: Binding[Any], namespace: str | None, options: ListOptions) -> ListOf[Any]:
+    async def _page(
+        self, binding: Binding[Any], namespace: str | None, options: ListOptions, count: PageCount
+    ) -> tuple[ListOf[Any], float]:
+        """Read a page; also return how many seconds to wait before the next one."""
         request = HttpRequest(
             method="GET", path=binding.path(namespace or ""), query=options.to_query(), headers=self._accept_list
         )
         tried = Attempt("list", binding.gvk, f"in namespace {namespace}" if namespace and binding.namespaced else "")
         body = await self._session.send(request, tried=tried)
         try:
-            return decode_list(binding, split_list(body))
+            page = split_list(body)
+            check_list_kind(page, binding.gvk, metadata_only=binding.reads == PartialObjectMetadata.__name__)
+            delay = count.add(page)
+            return decode_list(binding, page), delay
         except ProtocolError as error:
             problem = str(error)
         # raised outside of the handler: the handled error may contain a Secret
         raise ProtocolError(f"{tried}: {problem}")
 
-    async def _pages(self, kind: AnyKind, selection: ListSelection) -> AsyncIterator[ListOf[Any]]:
+    async def _pages(
+        self, kind: AnyKind, selection: ListSelection, *, max_bytes: int | None = None
+    ) -> AsyncIterator[ListOf[Any]]:
         binding = await self._bind(kind)
         options = ListOptions(
             label_selector=selector_text(selection.get("labels")),
@@ -181,12 +202,13 @@ class Reading:
             resource_version_match=selection.get("match", ""),
         )
         namespace = selection.get("namespace")
-        page = await self._page(binding, namespace, options)
+        count = PageCount(max_bytes, "select fewer objects, call iterate(), or pass list(max_bytes=...)")
+        page, delay = await self._page(binding, namespace, options, count)
         yield page
         while token := page.continue_:
-            page = await self._page(binding, namespace, options.next_page(token))
-            if page.continue_ == token:
-                raise ProtocolError(f"list {binding.gvk.kind}: the server returned the same continue token twice")
+            if delay:
+                await asyncio.sleep(delay)
+            page, delay = await self._page(binding, namespace, options.next_page(token), count)
             yield page
 
     async def _list(self, kind: AnyKind, selection: ListSelection) -> ListOf[Any]:
@@ -199,7 +221,8 @@ class Reading:
             return await self._all_pages(kind, selection)
 
     async def _all_pages(self, kind: AnyKind, selection: ListSelection) -> ListOf[Any]:
-        pages = [page async for page in self._pages(kind, selection)]
+        max_bytes = selection.get("max_bytes", LIST_MAX_BYTES)
+        pages = [page async for page in self._pages(kind, selection, max_bytes=max_bytes)]
         if len(pages) == 1:
             return pages[0]
         return ListOf(
@@ -293,7 +316,8 @@ class Reader(Reading):
     async def list(self, kind: AnyKind, **selection: Unpack[ListSelection]) -> ListOf[Any]:
         """Read all objects of a kind, in all namespaces or in one, following all pages.
 
-        Undecodable objects are in ``.undecodable``. If the server drops the state of the first page before the last one
+        Undecodable objects are in ``.undecodable``. A list of more than ``max_bytes`` raises `ProtocolError`, as do 500
+        pages in a row without objects: `iterate` reads a list of any length. If the server drops the state of the first page before the last one
         is read, everything is read again in one response.
         """
         return await self._list(kind, selection)

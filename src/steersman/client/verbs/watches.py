@@ -145,7 +145,7 @@ class Watch(Closable, Generic[T]):
         make = _EVENTS.get(frame.type)
         if make is not None:
             try:
-                return make(binding.decode(frame.object))
+                return make(binding.decode_item(frame.object))
             except DecodeError as error:
                 return Undecodable(key_of(frame.object), error, frame.object)
         if frame.type == "BOOKMARK":
