@@ -131,6 +131,12 @@ UNREADABLE = {
     "an endless length": POST + b"Content-Length: " + b"9" * 400 + b"\r\n\r\n" + SMUGGLED,
     "an unknown encoding": POST + b"Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n" + SMUGGLED,
     "an encoding behind chunks": POST + b"Transfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n" + SMUGGLED,
+    "an encoding before chunks": POST + b"Transfer-Encoding: gzip, chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n" + SMUGGLED,
+    "chunks of HTTP/1.0": POST.replace(b"1.1", b"1.0")
+    + b"Connection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n"
+    + SMUGGLED,
+    "a space in the host": b"GET /healthz HTTP/1.1\r\nHost: a b\r\n\r\n" + SMUGGLED,
+    "a path in the host": b"GET /healthz HTTP/1.1\r\nHost: a/b\r\n\r\n" + SMUGGLED,
     "two encodings": POST + b"Transfer-Encoding: chunked\r\nTransfer-Encoding: x\r\n\r\n0\r\n\r\n" + SMUGGLED,
     "a folded header": GET + b"X: a\r\n b\r\n\r\n",
     "a space before the colon": GET + b"Content-Length : 5\r\n\r\n",
@@ -161,7 +167,7 @@ UNREADABLE = {
 @pytest.mark.parametrize("sent", UNREADABLE.values(), ids=UNREADABLE)
 async def test_what_can_be_read_in_two_ways_is_refused(target, sent):
     answer = await target.talk(sent)
-    assert re.match(rb"HTTP/[01]\.[019] 4", answer) or not answer, answer[:200]
+    assert re.match(rb"HTTP/[01]\.[019] (4|501)", answer) or not answer, answer[:200]
     assert len(re.findall(rb"HTTP/1\.[01] [0-9]{3} ", answer)) <= 1
     assert b" 500 " not in answer
 
@@ -211,6 +217,23 @@ async def test_a_body_behind_an_upgrade_is_a_body(target):
     talk.writer.write(POST + head + body)
     assert (await talk.answer())[0] == 400
     await talk.close()
+
+
+async def test_an_upgrade_ends_with_its_answer(target):
+    """The parser reads nothing more: a request that follows must not wait for ever."""
+    for head in (GET, POST + b"Content-Length: 2\r\n"):
+        answer = await target.talk(
+            head + b"Connection: Upgrade\r\nUpgrade: spdy/3.1\r\n\r\n" + b"{}" * (head != GET) + SMUGGLED
+        )
+        assert len(re.findall(rb"HTTP/1\.1 [0-9]{3} ", answer)) == 1
+        assert b"Connection: close" in answer
+
+
+async def test_a_client_of_http_1_0_gets_no_interim_answer(target):
+    head = POST.replace(b"1.1", b"1.0") + b"Expect: 100-continue\r\nContent-Length: 2\r\n\r\n{}"
+    answers = re.findall(rb"HTTP/1\.[01] ([0-9]{3}) ", await target.talk(head))
+    assert len(answers) == 1
+    assert answers != [b"100"]
 
 
 async def test_requests_in_one_go_are_answered_in_order(target):

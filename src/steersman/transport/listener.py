@@ -7,6 +7,8 @@ Guarantees
 - The number of connections is bounded, including TLS handshakes. A connection over the limit ends a slow handshake,
   else the connection idle for longest, else one with a late body; if there is none, it is rejected. See `acceptor`.
 - Long bodies are bounded in bytes together, and those of one sender have a share of that. See `body_memory`.
+- A request whose end two programs could see in different places is rejected, as in kube-apiserver: one with a transfer
+  encoding besides ``chunked``, or with any in HTTP/1.0. Nothing is read as a request after one that asks for an upgrade.
 - Every request over a port has a peer, known or not: none can appear to come from within this process.
 - A response that fails halfway ends the connection: it never looks complete.
 - Closing lets responses in progress end, for a time, then cancels them. No task and no socket is left.
@@ -19,6 +21,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import re
 import ssl
 from collections.abc import AsyncIterable, Callable
 from contextlib import AsyncExitStack
@@ -269,7 +272,7 @@ class HttpListener(Closable):
                 await held.enter_async_context(self._body_memory.taken(sender, size, within=self._read_timeout))
             except BodyMemoryFull:
                 return _refuse(429, "this sender has too many long requests in progress; try again later", _LATER)
-        if "Expect" in incoming.headers and incoming.transport is not None:
+        if "Expect" in incoming.headers and incoming.version >= HttpVersion11 and incoming.transport is not None:
             incoming.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         try:
             async with asyncio.timeout(self._read_timeout):
@@ -285,6 +288,8 @@ class HttpListener(Closable):
             return _refuse(400, "the target of a request must be a path that starts with /; this is not a proxy")
         if incoming.version < HttpVersion10:
             return _refuse(400, "this HTTP version is not supported")
+        if (refusal := _framing_refusal(incoming)) is not None:
+            return refusal
         if incoming.headers.get("Expect", "100-continue").lower() != "100-continue":
             return _refuse(417, "only 100-continue can be expected")
         return self._too_long() if (incoming.content_length or 0) > self._max_body else None
@@ -310,12 +315,24 @@ class HttpListener(Closable):
 
 
 _TEXT = (("Content-Type", "text/plain; charset=utf-8"),)
+#: The characters that Go allows in a Host header.
+_HOST = re.compile(r"[A-Za-z0-9!$%&'()*+,\-.:;=\[\]_~]*")
 _LATER = (("Retry-After", "1"),)
 
 
 def _refuse(status: int, words: str, more: Pairs = ()) -> ServerResponse:
     """A rejection that closes the connection: the rest of the request would be read as the next one."""
     return ServerResponse(status=status, headers=(*_TEXT, *more, ("Connection", "close")), body=f"{words}\n".encode())
+
+
+def _framing_refusal(incoming: web.BaseRequest) -> ServerResponse | None:
+    """The response to a request that another program could read differently; None to accept it."""
+    encodings = incoming.headers.getall("Transfer-Encoding", ())
+    if encodings and incoming.version < HttpVersion11:
+        return _refuse(400, "a body in HTTP/1.0 needs a Content-Length; it has no transfer encodings")
+    if encodings and [each.lower() for each in encodings] != ["chunked"]:
+        return _refuse(501, "the only transfer encoding is chunked")
+    return None if _HOST.fullmatch(incoming.headers.get("Host", "")) else _refuse(400, "malformed Host header")
 
 
 def _ended(connection: web.RequestHandler) -> bool:
@@ -367,8 +384,9 @@ async def _send(incoming: web.BaseRequest, reply: ServerResponse) -> web.StreamR
     is_short = isinstance(body, bytes) and len(body) <= _PIECE_MAX
     outgoing = web.Response(status=reply.status, body=body) if is_short else web.StreamResponse(status=reply.status)
     closes = _add_headers(outgoing, reply.headers)
-    # what follows a CONNECT must not be read as a request
-    if closes or incoming.method == "CONNECT":
+    # What follows a CONNECT must not be read as a request. The parser reads nothing after an upgrade, which no handler
+    # offers: the client must not wait for answers to later requests.
+    if closes or incoming.method == "CONNECT" or "Upgrade" in incoming.headers:
         outgoing.force_close()
     if isinstance(body, bytes) and not is_short:
         outgoing.content_length = len(body)
