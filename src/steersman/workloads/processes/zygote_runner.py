@@ -19,6 +19,8 @@ from steersman.workloads.processes.protocol import launch_message, parse_event
 from steersman.workloads.processes.runner import Ended, FailedToStart, Launch, Listener, Lost, Process
 
 _log = logging.getLogger("steersman.workloads")
+#: The longest line of an event; `shim` keeps its lines shorter.
+_LINE = 64 << 10
 #: Seconds to wait for news of a zygote that lost a request.
 _AFTER_LOSS = 0.05
 #: Starts the zygote's package by itself: importing it as a part of Steersman would make every shim larger.
@@ -49,9 +51,15 @@ class _Link(asyncio.Protocol):
             if not self.ready.done():
                 self.ready.set_result(None)
                 continue
-            event = parse_event(line)
+            try:
+                event = parse_event(line)
+            except (ValueError, TypeError):
+                self._give_up(f"sent {line[:100]!r}, which is no event")
+                return
             self._over = self._over or isinstance(event, (Ended, FailedToStart))
             self._listener(event)
+        if len(self._left) > _LINE:
+            self._give_up(f"sent a line of more than {_LINE} bytes")
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
         self._transport = None
@@ -76,6 +84,13 @@ class _Link(asyncio.Protocol):
         self._over = True
         if self._transport is not None:
             self._transport.close()
+
+    def _give_up(self, why: str) -> None:
+        """Close the connection, so that the shim stops its program."""
+        self._left = b""
+        if self._transport is not None and not self._transport.is_closing():
+            _log.warning("a shim %s: its program is stopped", why)
+            self._transport.abort()
 
     def _write(self, data: bytes) -> None:
         if self._transport is not None:

@@ -61,6 +61,9 @@ class Zygote:
             data, descriptors, _, _ = socket.recv_fds(self._control, 65536, 1)
         except OSError:
             return False
+        for descriptor in descriptors:
+            # `recv_fds` ignores the flag that would do this.
+            os.set_inheritable(descriptor, False)
         if not data:
             return False
         if data in (b"bound", b"persistent"):
@@ -124,6 +127,7 @@ def _notice(number: int, frame: object) -> None:
 def main() -> None:
     """Be the zygote of the control plane at the other end of a socket."""
     control = socket.socket(fileno=int(sys.argv[1]))
+    control.set_inheritable(False)
     os.setsid()
     prctl(PR_SET_NAME, b"steersman")
     prctl(PR_SET_CHILD_SUBREAPER, 1)

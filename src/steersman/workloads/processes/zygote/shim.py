@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NoReturn
 
 from .output import Log
+from .program import Program, Start, become, read_fields, report_failure
 from .system import (
     IGNORED,
     KILL,
     PR_SET_CHILD_SUBREAPER,
-    PR_SET_PDEATHSIG,
     STOP,
     TERM,
     children_by_parent,
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 #: Seconds between two rounds of SIGKILL, and between two reports of what a stop waits for.
 KILL_ROUND, _REPORT = 0.05, 1.0
 _CHUNK = 16384
+#: The most pids in one event: a program can have any number of descendants, and a line has a maximum length.
+_PIDS = 1000
 
 
 class Launch:
@@ -125,7 +127,7 @@ class Shim:
             os.waitpid(pid, 0)
             if self._terminal is not None:
                 self._terminal.close()
-            return problem
+            return problem.partition(b" ")[2]
         self._root = pid
         # With its start time, in clock ticks since boot, a pid names one process for good.
         identity = b"%d %d %d" % (pid, int(stat_fields(pid)[19]), os.getpid())
@@ -268,18 +270,30 @@ class Shim:
         except OSError:
             data = b""
         if not data:
-            self._leave()
-            if self._listener is None:
-                self._stop(self._launch.stop_signal, self._launch.stop_timeout)
+            self._end_control()
             return
         *lines, self._left = (self._left + data).split(b"\n")
-        for line in lines:
-            order, _, rest = line.partition(b" ")
-            number, _, timeout = rest.partition(b" ")
-            if order == b"stop":
-                self._stop(int(number), float(timeout))
-            elif order == b"signal" and self._root:
-                kill(self._root, int(number))
+        try:
+            for line in lines:
+                self._obey(line)
+        except ValueError:
+            self._end_control()  # no control plane sends this
+        if len(self._left) > _CHUNK:
+            self._end_control()
+
+    def _obey(self, line: bytes) -> None:
+        order, _, rest = line.partition(b" ")
+        number, _, timeout = rest.partition(b" ")
+        if order == b"stop":
+            self._stop(int(number), float(timeout))
+        elif order == b"signal" and self._root:
+            kill(self._root, int(number))
+
+    def _end_control(self) -> None:
+        """Go on without a control plane: a persistent process runs on, and any other is stopped."""
+        self._leave()
+        if self._listener is None:
+            self._stop(self._launch.stop_signal, self._launch.stop_timeout)
 
     def _leave(self) -> None:
         if self._control >= 0:
@@ -317,66 +331,26 @@ class Shim:
 
 
 def _listed(pids: Sequence[int]) -> bytes:
-    return ",".join(map(str, pids)).encode()
+    return ",".join(map(str, pids[:_PIDS])).encode()
 
 
-def _become(control: int, pipes: tuple[int, int, int], launch: Launch) -> NoReturn:
+def _become(control: int, streams: tuple[int, int, int], launch: Launch) -> NoReturn:
     """Turn this forked process into the program. A failure is written to a pipe that a successful start closes."""
-    out, err, failure = pipes
-    what = "the launch message"
+    out, err, report = streams
     try:
         # Read here, and not in the shim, which would keep the memory.
-        program, folder, user, count, *rest = read_fields(control)
-        args, env = rest[: int(count)], dict(each.split("=", 1) for each in rest[int(count) :])
-        os.setsid()
+        program = Program(read_fields(control))
         signal.set_wakeup_fd(-1)
-        for number in (*IGNORED, int(signal.SIGCHLD), int(signal.SIGPIPE)):
+        for number in (*IGNORED, int(signal.SIGCHLD)):
             signal.signal(number, signal.SIG_DFL)
         source = out if launch.terminal else os.open(os.devnull, os.O_RDONLY)
         for number, descriptor in enumerate((source, out, err)):
             os.dup2(descriptor, number)
-        if launch.terminal:
-            from .terminal import take_control  # noqa: PLC0415 - see `Shim`
-
-            take_control(0)
-        what = f"working directory {folder}"
-        os.chdir(folder)
-        what = f"user {user}"
-        if user:
-            _become_user(user, out, err)
-        if not launch.socket:
-            # After the change of the user, which resets it.
-            prctl(PR_SET_PDEATHSIG, KILL)
-        what = program
-        os.execvpe(program, [program, *args], env)  # noqa: S606 - a user's program
     except (OSError, ValueError) as error:
-        os.write(failure, f"{what}: {getattr(error, 'strerror', None) or error}".encode())
-    finally:
+        report_failure(report, "the launch message", error)
         os._exit(127)
-
-
-def _become_user(user: str, *outputs: int) -> None:
-    """Run as another user, who can also open the outputs by name, as /dev/stdout."""
-    uid, gid, groups = user.split(":")
-    for descriptor in outputs:
-        os.fchown(descriptor, int(uid), int(gid))
-    os.setgroups([int(each) for each in groups.split(",") if each])
-    os.setresgid(int(gid), int(gid), int(gid))
-    os.setresuid(int(uid), int(uid), int(uid))
-
-
-def read_fields(descriptor: int) -> list[str]:
-    """Read one part of a launch message: ten digits with its length, then fields separated by zero bytes."""
-    data = b""
-    length = 10
-    while len(data) < length:
-        piece = os.read(descriptor, min(length - len(data), 65536))
-        if not piece:
-            raise OSError("the control plane has ended")
-        data += piece
-        if len(data) == length == 10:
-            length += int(data)
-    return os.fsdecode(data[10:]).split("\0")
+    terminal = 0 if launch.terminal else -1
+    become(program, Start(report, (1, 2), new_session=True, terminal=terminal, bound=not launch.socket))
 
 
 def run_shim(control: int) -> None:
