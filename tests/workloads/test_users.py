@@ -21,12 +21,16 @@ from steersman.workloads.kinds import (
     EnvVar,
     ExecProbe,
     Executable,
+    ExecutableProbe,
     ExecutableStatus,
+    HealthProbe,
+    ProbeSchedule,
     ProcessAdditions,
 )
+from steersman.workloads.kinds.health import ProbeProgram, ProbeTemplate
 from steersman.workloads.launches import LaunchError
 from steersman.workloads.probes import RealProber
-from steersman.workloads.processes import ZygoteRunner
+from steersman.workloads.processes import PersistentProcessFolder, ZygoteRunner
 from steersman.workloads.users import account_of
 
 pytestmark = [
@@ -98,7 +102,6 @@ def test_supplementary_groups_are_those_of_the_account(monkeypatch):
     account = account_of("nobody:4")
     assert (account.uid, account.gid, account.groups) == (NOBODY, 4, (7, 27))
     assert account.identity == "65534:4:7,27"
-    assert account.command(("id",)) == ("setpriv", "--reuid=65534", "--regid=4", "--groups=7,27", "id")
 
 
 @pytest.mark.parametrize(
@@ -130,7 +133,7 @@ def test_the_user_of_the_control_plane_needs_no_root(monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: NOBODY)
     monkeypatch.setattr(os, "getegid", lambda: NOBODY)
     account = account_of("nobody")
-    assert (account.identity, account.command(("id",))) == ("", ("id",))
+    assert account.identity == ""
     assert account.variables["USER"] == "nobody"
 
 
@@ -163,14 +166,62 @@ async def test_a_killed_shim_takes_a_program_of_another_user_with_it(plane: Plan
     await until_gone(tmp_path)
 
 
-async def test_an_exec_probe_runs_as_the_user(plane: Plane, tmp_path):
-    probe = AddedProbe(
-        name="user",
-        exec=ExecProbe(command=["sh", "-c", 'test "$(id -un) $HOME" = "nobody /nonexistent"']),
+async def test_programs_of_probes_run_as_the_user(plane: Plane, tmp_path):
+    """Both those of ``spec.steersman`` and DCP's own; none runs as root with the environment of the service."""
+    arguments = ["-c", 'test "$(id -un) $(id -G) $HOME" = "nobody 65534 /nonexistent"']
+    own = AddedProbe(
+        name="own",
+        exec=ExecProbe(command=["sh", *arguments]),
         schedule=AddedProbeSchedule(interval="1s", timeout="5s"),
     )
-    await shell(plane, tmp_path, "nobody", "sleep 300", health_probes=[probe])
-    await plane.until("web", lambda status: status.health_status == "Healthy" and status.health_probe_results)
+    program = ProbeTemplate(spec=ProbeProgram(executable_path="sh", args=arguments))
+    dcp = HealthProbe(
+        name="dcp",
+        type="Executable",
+        executable_probe=ExecutableProbe(executable_template=program),
+        schedule=ProbeSchedule(interval="1s", timeout="5s"),
+    )
+    added = ProcessAdditions(user="nobody", health_probes=[own])
+    await plane.executable("web", executable_path="sleep", args=["300"], health_probes=[dcp], added=added)
+    status = await plane.until("web", lambda status: len(status.health_probe_results or ()) == 2)
+    assert {each.probe_name: each.outcome for each in status.health_probe_results or ()} == {
+        "own": "Success",
+        "dcp": "Success",
+    }
+
+
+async def test_probes_of_an_adopted_process_run_as_its_user(tmp_path):
+    """A control plane that attaches to a persistent process has not started it: the user comes from the spec."""
+    known = PersistentProcessFolder(tmp_path / "processes")
+    command = ["sh", "-c", 'test "$(id -un) $PLAIN $HOME" = "nobody kept /nonexistent"']
+    probe = AddedProbe(
+        name="user", exec=ExecProbe(command=command), schedule=AddedProbeSchedule(interval="1s", timeout="5s")
+    )
+    pids: list[int | None] = []
+    for _ in range(2):
+        async with (
+            ZygoteRunner() as runner,
+            RealProber(runner) as prober,
+            workloads_plane(
+                tmp_path, runner, prober=prober, persistent=known, ambient={"PATH": os.environ["PATH"], "HOME": "/root"}
+            ) as plane,
+        ):
+            await plane.executable(
+                "web",
+                executable_path="sleep",
+                args=["300"],
+                mode="persistent",
+                env=[EnvVar(name="PLAIN", value="kept"), EnvVar(name="MARK", value=str(tmp_path))],
+                added=ProcessAdditions(user="nobody", health_probes=[probe]),
+            )
+            status = await plane.until("web", lambda status: status.health_probe_results)
+            assert [each.outcome for each in status.health_probe_results or ()] == ["Success"]
+            pids.append(status.pid)
+            if len(pids) == 2:
+                await plane.stop("web")
+                await plane.until_state("web", "Terminated")
+    assert pids[0] == pids[1]
+    await until_gone(tmp_path)
 
 
 def _postgres() -> str:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     )
     from steersman.workloads.environment import MASK as MASK, masked as masked
     from steersman.workloads.files import FileWatcher as FileWatcher, Watched as Watched, has_match as has_match
+    from steersman.workloads.launch_subresource import ProgramContext as ProgramContext, read_context as read_context
     from steersman.workloads.monitored_process import (
         is_suspended as is_suspended,
         start_time as start_time,
@@ -43,11 +44,13 @@ if TYPE_CHECKING:
         simulated_parts as simulated_parts,
     )
     from steersman.workloads.processes import (
+        CannotRun as CannotRun,
+        ForegroundCommand as ForegroundCommand,
         TerminalConnection as TerminalConnection,
         kill_session_processes as kill_session_processes,
+        run_in_foreground as run_in_foreground,
     )
     from steersman.workloads.session import open_session as open_session
     from steersman.workloads.transitions import TRANSITIONS as TRANSITIONS
-    from steersman.workloads.users import account_of as account_of
 else:
     __getattr__, __dir__ = lazy_names()

@@ -35,14 +35,17 @@ from steersman.workloads.controllers.container_networks import container_network
 from steersman.workloads.controllers.container_volumes import container_volumes
 from steersman.workloads.controllers.containers import containers
 from steersman.workloads.controllers.executable_replica_sets import executable_replica_sets
+from steersman.workloads.controllers.executable_run import Run
 from steersman.workloads.controllers.executables import executables
 from steersman.workloads.controllers.services import add_services
 from steersman.workloads.kinds import KINDS
 from steersman.workloads.kinds.immutability import MUTABLE, refused_changes
+from steersman.workloads.launch_subresource import launch_subresource
 from steersman.workloads.log_subresource import Logs
 from steersman.workloads.parts import Parts, real_parts
 from steersman.workloads.session import SessionFolder, open_session
 from steersman.workloads.shutdown import BUDGET, Shutdown
+from steersman.workloads.world import World
 
 _log = logging.getLogger("steersman.workloads")
 _TOKEN_LENGTH = 32
@@ -170,6 +173,7 @@ class DeveloperControlPlane:
             stack.callback(_remove, session)
         self.parts = parts = await stack.enter_async_context(self._parts_factory(session))
         logs = Logs(session.logs)
+        world: World[Run] = World("processes", Run)
         self.shutdown = shutdown = Shutdown(budget=self._budget)
         plane = ControlPlane(
             kinds=("v1 Event", "events.k8s.io/v1 Event"),
@@ -178,7 +182,7 @@ class DeveloperControlPlane:
             port=self._port,
             kubeconfig=session.kubeconfig,
             token=_new_token(),
-            subresources=logs.subresources(),
+            subresources=[*logs.subresources(), launch_subresource(world)],
             validators=dict(_validators()),
             paths={"/admin/execution": shutdown.answer, **self._paths},
             history=_HISTORY,
@@ -191,12 +195,12 @@ class DeveloperControlPlane:
         stack.callback(tasks.cancel)
         shutdown.begin(plane, tasks)
         self._manager = manager = Manager(name="steersman-workloads")
-        for plan in self._plans(parts, session):
+        for plan in self._plans(parts, session, world):
             manager.add(plan)
         add_services(manager, proxy=parts.proxy, ports=parts.ports)
         self._running = tasks.start(self._run(manager, plane.client, shutdown), name="workloads: controllers")
 
-    def _plans(self, parts: Parts, session: SessionFolder) -> Iterator[ControllerPlan]:
+    def _plans(self, parts: Parts, session: SessionFolder, world: World[Run]) -> Iterator[ControllerPlan]:
         """The controllers of all kinds but Service."""
         yield executables(
             processes=parts.processes,
@@ -206,6 +210,7 @@ class DeveloperControlPlane:
             folder=self._working_folder,
             logs=session.logs,
             ambient=self._ambient,
+            world=world,
         )
         yield executable_replica_sets(files=parts.files, folder=self._working_folder)
         runner = parts.containers

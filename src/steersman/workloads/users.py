@@ -11,6 +11,7 @@ import pwd
 
 import msgspec
 
+from steersman.workloads.kinds import ExecutableSpec, ProcessAdditions
 from steersman.workloads.launches import LaunchError
 
 
@@ -32,13 +33,6 @@ class Account(msgspec.Struct, frozen=True):
     def identity(self) -> str:
         """The numbers of the user and its groups, as `Launch` has them; empty for the user of the control plane."""
         return "" if _is_own(self) else f"{self.uid}:{self.gid}:{','.join(map(str, self.groups))}"
-
-    def command(self, words: tuple[str, ...]) -> tuple[str, ...]:
-        """A command line that runs another one as this user."""
-        if _is_own(self):
-            return words
-        groups = f"--groups={','.join(map(str, self.groups))}" if self.groups else "--clear-groups"
-        return ("setpriv", f"--reuid={self.uid}", f"--regid={self.gid}", groups, *words)
 
 
 def account_of(user: str) -> Account:
@@ -63,6 +57,12 @@ def account_of(user: str) -> Account:
             f" control plane has uid {os.geteuid()}. Run the control plane as root, or remove the field."
         )
     return account
+
+
+def spec_account(spec: ExecutableSpec) -> Account | None:
+    """The account of the user that a spec names; None without one. Raises `LaunchError`."""
+    user = (spec.steersman or ProcessAdditions()).user
+    return account_of(user) if user else None
 
 
 def _is_own(account: Account) -> bool:

@@ -61,6 +61,11 @@ class World(ChannelSource, Generic[RecordT]):
             self._uids.setdefault(obj.key, []).append(obj.uid)
         return _current(entry)
 
+    def peek(self, uid: str) -> RecordT | None:
+        """The record of an object as its last reconcile left it; None without one. Only for reading."""
+        entry = self._entries.get(uid)
+        return entry.record if entry is not None else None
+
     def replaced(self, key: Key, uid: str = "") -> list[tuple[str, RecordT]]:
         """The records under a key that do not belong to ``uid``: objects that vanished without their finalizer."""
         return [(each, _current(self._entries[each])) for each in self._uids.get(key, ()) if each != uid]

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -34,6 +35,7 @@ from steersman.workloads.controllers.waiters import KINDS, Waiters
 from steersman.workloads.kinds import (
     Endpoint,
     Executable,
+    ExecutableSpec,
     ExecutableState,
     ProcessAdditions,
     Service,
@@ -70,7 +72,7 @@ from steersman.workloads.serving import InvalidProducers, keep_endpoints, produc
 from steersman.workloads.system_log import SystemLog
 from steersman.workloads.templates import Address, Addresses, NotYet, calls, expand
 from steersman.workloads.transitions import steps
-from steersman.workloads.users import account_of
+from steersman.workloads.users import spec_account
 from steersman.workloads.world import World
 
 #: The kind of a terminal that the clients of `TerminalConnection` show, unless the environment names one.
@@ -88,13 +90,14 @@ def executables(
     folder: Path,
     logs: Path,
     ambient: Mapping[str, str],
+    world: World[Run] | None = None,
 ) -> ControllerPlan:
     """The controller of Executables, for a `Manager`.
 
     ``folder`` is the working directory of programs that name none, ``logs`` the folder of their output, and ``ambient`` the
-    environment that they inherit.
+    environment that they inherit. ``world`` keeps the record of each run.
     """
-    world: World[Run] = World("processes", Run)
+    world = world if world is not None else World("processes", Run)
     reconciler = _Executables(world, processes, persistent, ports, health, (folder, logs), ambient)
     builder = controller_for(Executable).on(world).owns(Endpoint)
     for kind in KINDS.values():
@@ -164,18 +167,16 @@ class _Executables:
                 if not spec.start:
                     return "NotFound" if adopts(spec) else "", "spec.start to be true"
                 waits = await self.waiters.unmet(ctx, executable)
+            if run.process is not None:
+                # An adopted process: its probes, and commands beside it, need what it was started with.
+                run.env = await self._adopted_environment(ctx, executable, run, files)
             if run.launched or waits:
                 return state_of(run, before) if run.launched else before, waits
             self.waiters.remove(executable.key)
             addresses = await self._addresses(ctx, executable, run)
             check_monitored(spec)
-            ambient = dict(self._ambient) if inherits(spec) else {}
-            if user := (spec.steersman or ProcessAdditions()).user:
-                run.account = account_of(user)
-                ambient |= run.account.variables
-            if spec.terminal is not None and ambient.get("TERM", "dumb") == "dumb":
-                ambient["TERM"] = _TERM
-            prepared = prepare(spec, ambient=ambient, files=files, addresses=addresses, folder=folder)
+            run.account = spec_account(spec)
+            prepared = self._prepare(spec, run, files, addresses, folder)
             await self._launch(executable, run, prepared, lifecycle_key(spec, files) if adopts(spec) else "")
         except NotYet as error:
             return "Starting", str(error)
@@ -183,6 +184,15 @@ class _Executables:
             run.launched = run.over = True
             run.failure = str(error)
         return state_of(run, before), ""
+
+    def _prepare(self, spec: ExecutableSpec, run: Run, files: EnvFiles, addresses: Addresses, folder: str) -> Prepared:
+        """Fill in what a process starts with. Raises `LaunchError` and `NotYet`."""
+        ambient = dict(self._ambient) if inherits(spec) else {}
+        if run.account is not None:
+            ambient |= run.account.variables
+        if spec.terminal is not None and ambient.get("TERM", "dumb") == "dumb":
+            ambient["TERM"] = _TERM
+        return prepare(spec, ambient=ambient, files=files, addresses=addresses, folder=folder)
 
     async def _resume(self, executable: Executable, run: Run, files: EnvFiles) -> str:
         """Settle what an earlier control plane, or a stop before the start, decided. Returns what must end first."""
@@ -284,6 +294,7 @@ class _Executables:
                 run.predecessor.stop(signal=stop.signal, timeout=stop.timeout)
                 return f"pid {known.pid}, which started with another lifecycle key, to end"
         else:
+            run.account = spec_account(executable.spec)
             run.process = await self._processes.attach(known.socket, self._listener(uid))
             if run.process is not None:
                 run.launched = run.is_remembered = True
@@ -293,6 +304,16 @@ class _Executables:
                 return ""
         self._persistent.forget(name)
         return ""
+
+    async def _adopted_environment(
+        self, ctx: Context, executable: Executable, run: Run, files: EnvFiles
+    ) -> Mapping[str, str]:
+        """The environment of an adopted process, from its spec; empty if a service in it has no address yet."""
+        services = await self._services(ctx, executable, texts_with_templates(executable.spec))
+        addresses = Addresses({name: Address(*at) for name, at in run.serving.items()}, services)
+        with suppress(NotYet, LaunchError):
+            return self._prepare(executable.spec, run, files, addresses, run.folder).env
+        return {}
 
     # while it runs
 
@@ -341,7 +362,7 @@ class _Executables:
             expand=lambda text: expand(text, addresses),
             env=run.env,
             folder=run.folder,
-            command=run.account.command if run.account is not None else lambda words: words,
+            user=run.account.identity if run.account is not None else "",
         )
         run.probes = tuple(each.name for each in probes)
         self._health.watch(uid, probes, partial(defer_results, self._world, uid))

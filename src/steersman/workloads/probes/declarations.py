@@ -20,12 +20,14 @@ def declared_probes(
     expand: Callable[[str], str],
     env: Mapping[str, str],
     folder: str,
+    user: str = "",
     command: Callable[[tuple[str, ...]], tuple[str, ...]] = lambda words: words,
 ) -> tuple[Probe, ...]:
     """The probes of a workload.
 
-    ``expand`` expands templates; a probe whose templates it cannot expand always fails, with the reason. Commands run with ``env`` in ``folder``; ``command`` wraps the words of an exec probe,
-    such as in ``podman exec``.
+    ``expand`` expands templates; a probe whose templates it cannot expand always fails, with the reason. Programs of both
+    kinds of probes run as ``user`` with ``env`` in ``folder``. ``command`` wraps the words of an exec probe, such as in
+    ``podman exec``.
     """
 
     def http(probe: HttpProbe) -> HttpCheck:
@@ -43,6 +45,7 @@ def declared_probes(
             tuple(expand(each) for each in program.args or ()),
             {**env, **own} if inherits else own,
             program.working_directory or folder,
+            user,
         )
 
     def checked_addition(probe: AddedProbe) -> Check:
@@ -52,7 +55,7 @@ def declared_probes(
             return http(probe.http)
         assert probe.exec is not None, "the kind's rules require it"
         program, *args = command(tuple(expand(each) for each in probe.exec.command))
-        return CommandCheck(program, tuple(args), env, folder)
+        return CommandCheck(program, tuple(args), env, folder, user)
 
     return (
         *(Probe(each.name, _possible(checked, each), _schedule(each.schedule)) for each in probes),

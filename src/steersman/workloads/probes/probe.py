@@ -29,6 +29,8 @@ class CommandCheck(msgspec.Struct, frozen=True):
     args: tuple[str, ...] = ()
     env: Mapping[str, str] = {}
     folder: str = "/"
+    user: str = ""
+    """The user that it runs as, as in `Launch`; empty for the user of the control plane."""
 
 
 class ImpossibleCheck(msgspec.Struct, frozen=True):

@@ -112,6 +112,7 @@ class RealProber:
             args=check.args,
             env=check.env,
             folder=check.folder,
+            user=check.user,
             stdout=str(output[0]),
             stderr=str(output[1]),
             stop_signal=signal.SIGKILL,

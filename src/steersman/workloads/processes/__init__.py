@@ -6,6 +6,11 @@ Guarantees, on Linux
 - Output goes to files of bounded size, readable by their owner alone.
 """
 
+from steersman.workloads.processes.foreground import (
+    CannotRun as CannotRun,
+    ForegroundCommand as ForegroundCommand,
+    run_in_foreground as run_in_foreground,
+)
 from steersman.workloads.processes.orphans import kill_session_processes as kill_session_processes
 from steersman.workloads.processes.persistent_processes import (
     PersistentProcess as PersistentProcess,

@@ -8,7 +8,7 @@ The shim answers with one line for each event.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 
 from steersman.workloads.processes.runner import (
     Attached,
@@ -26,11 +26,20 @@ from steersman.workloads.processes.runner import (
 def launch_message(launch: Launch) -> bytes:
     """Encode a launch. Raises ValueError for a zero byte, which no argument of a program can contain."""
     shim = (launch.stdout, launch.stderr, launch.stop_signal, launch.stop_timeout, launch.socket)
-    variables = (f"{name}={value}" for name, value in launch.env.items())
     shim += (launch.log_limit, launch.log_files, launch.monitor_pid)
-    return _part(*shim, launch.terminal, launch.columns, launch.rows) + _part(
-        launch.program, launch.folder, launch.user, len(launch.args), *launch.args, *variables
-    )
+    program = _program(launch.program, launch.args, launch.env, launch.folder, launch.user)
+    return _part(*shim, launch.terminal, launch.columns, launch.rows) + _part(*program)
+
+
+def foreground_message(
+    program: str, args: Sequence[str], env: Mapping[str, str], *, folder: str, user: str, terminals: Sequence[int]
+) -> bytes:
+    """Encode a command for `zygote.foreground`; ``terminals`` are its streams that are a terminal made for it."""
+    return _part(",".join(map(str, terminals)), *_program(program, args, env, folder, user))
+
+
+def _program(program: str, args: Sequence[str], env: Mapping[str, str], folder: str, user: str) -> list[object]:
+    return [program, folder, user, len(args), *args, *(f"{name}={value}" for name, value in env.items())]
 
 
 def _part(*fields: object) -> bytes:
