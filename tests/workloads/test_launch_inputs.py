@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from steersman.objects import Condition, ObjectMeta
-from steersman.workloads.containers.arguments import full_image_name
+from steersman.workloads.containers import ContainerRuntimeError
+from steersman.workloads.containers.arguments import environment, full_image_name
 from steersman.workloads.dependencies import cycle, unmet, waiting_for
 from steersman.workloads.environment import (
     MASK,
@@ -281,3 +282,13 @@ def test_a_spec_that_cannot_be_started_says_why(spec, message):
 )
 def test_an_image_without_a_registry_comes_from_docker_hub(image, full):
     assert full_image_name(image) == full
+
+
+@pytest.mark.parametrize(
+    "name", ["LD_PRELOAD", "PATH", "GCONV_PATH", "GLIBC_TUNABLES", "CONTAINER_HOST", "_CONTAINERS_X", "BUILDAH_RUNTIME"]
+)
+def test_no_variable_of_a_container_changes_the_container_runtime(name):
+    """Values with several lines go through the environment of the runtime, which may run as root."""
+    with pytest.raises(ContainerRuntimeError, match=f"the value of {name} has several lines"):
+        environment({name: "/tmp/evil.so:\n"})
+    assert environment({"PLAIN": "a\nb"}).variables == {"PLAIN": "a\nb"}

@@ -21,9 +21,10 @@ from steersman.workloads.containers.runner import (
     PublishedPort,
 )
 
-#: Variables that would change the command itself, or that an env file cannot name.
+#: Variables that would change the command itself: those of the runtimes, of Go, of the C library, of systemd and of shells.
 _OF_THE_COMMAND = re.compile(
-    r"(PATH|HOME|USER|TMPDIR|DOCKER_.*|CONTAINERS?_.*|XDG_.*|LD_.*|GO.*|SSL_.*|[A-Za-z]+_(PROXY|proxy))"
+    r"(PATH|HOME|USER|TMPDIR|DOCKER_.*|CONTAINERS?_.*|XDG_.*|LD_.*|GO.*|SSL_.*|[A-Za-z]+_(PROXY|proxy)"
+    r"|_.*|BUILDAH_.*|REGISTRY_.*|STORAGE_.*|GCONV_PATH|LOCPATH|GLIBC_.*|MALLOC_.*|NOTIFY_.*|LISTEN_.*|BASH_ENV|ENV)"
 )
 _NAME = re.compile(r"[^\s=#*][^\s=*]*")
 
