@@ -125,10 +125,19 @@ class Reachability:
         """Open a TCP connection, and close it."""
         return self._ask(_Request(host, port, addresses=_literal(host)), timeout, report)
 
-    def ask_http(self, url: str, headers: tuple[tuple[str, str], ...], timeout: float, report: Report) -> Question:
-        """Send a GET request, without following redirects or verifying certificates."""
+    def ask_http(
+        self, url: str, headers: tuple[tuple[str, str], ...], timeout: float, report: Report, *, address: str = ""
+    ) -> Question:
+        """Send a GET request, without following redirects or verifying certificates.
+
+        ``address`` is where to connect, in place of the host of the URL.
+        """
         try:
             request = _request(url, headers)
+            if address:
+                request = request._replace(
+                    **({"host": address} if request.url.startswith("https:") else {"addresses": (address,)})
+                )
         except Unreachable as error:
             return self._ask(_Request("", 0), timeout, report, failure=str(error))
         return self._ask(request, timeout, report)

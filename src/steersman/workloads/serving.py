@@ -23,6 +23,8 @@ from steersman.workloads.kinds.service import SERVED, Endpoint, EndpointSpec, Se
 
 #: The annotation of an Executable or a Container that lists the services it serves.
 ANNOTATION = "service-producer"
+#: The annotation of an Endpoint: the pid of the process whose tree must listen there.
+PROCESS = "steersman.dev/process"
 #: The longest part of an Endpoint's name that comes from its workload and its service.
 _NAME_PART = 100
 
@@ -88,9 +90,18 @@ def unserved(service: Service) -> str:
     return condition.message if condition is not None and condition.status != "True" else ""
 
 
-async def keep_endpoints(ctx: Context, owner: Object, served: Mapping[str, tuple[str, int]]) -> None:
+def process_behind(endpoint: Endpoint) -> int:
+    """The process whose tree must listen at an Endpoint; 0 if any may, such as that of a container runtime."""
+    text = (endpoint.metadata.annotations or {}).get(PROCESS, "")
+    return int(text) if text.isdigit() else 0
+
+
+async def keep_endpoints(
+    ctx: Context, owner: Object, served: Mapping[str, tuple[str, int]], *, process: int = 0
+) -> None:
     """Make the Endpoints of a workload exactly ``served``, a map from a service's name to an address and a port.
 
+    ``process`` is the one whose tree must listen there; the proxy connects to no other program.
     With an empty map it deletes all of them. The controller that calls it watches Endpoints: ``.owns(Endpoint)``.
     """
     wanted = {_name(owner, service, *at): (service, *at) for service, at in served.items()}
@@ -98,8 +109,9 @@ async def keep_endpoints(ctx: Context, owner: Object, served: Mapping[str, tuple
     for name, (service, address, port) in wanted.items():
         if name not in present:
             spec = EndpointSpec(service_name=service, address=address, port=port)
+            metadata = ObjectMeta(name=name, annotations={PROCESS: str(process)} if process else None)
             try:
-                await ctx.client.create(Endpoint(metadata=ObjectMeta(name=name), spec=spec), owner=owner)
+                await ctx.client.create(Endpoint(metadata=metadata, spec=spec), owner=owner)
             except AlreadyExists:
                 # The name says what it is and whose: an earlier reconcile created it, and the cache has yet to see it.
                 continue

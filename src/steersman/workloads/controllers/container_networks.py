@@ -35,6 +35,7 @@ from steersman.workloads.kinds import (
     Service,
 )
 from steersman.workloads.proxies import CannotListen, Forwarding, Proxy
+from steersman.workloads.serving import unserved
 from steersman.workloads.transitions import steps
 from steersman.workloads.world import World
 
@@ -188,9 +189,10 @@ class _Networks:
         wanted: dict[str, Forwarding] = {}
         for each in await ctx.client.list(Service) if gateway else ():
             status = each.status
-            if status is not None and status.effective_port and status.effective_address:
+            if status is not None and status.effective_port and status.effective_address and not unserved(each):
                 port = status.effective_port
-                wanted[each.key.name] = Forwarding((gateway,), port, ((_local(status.effective_address), port),))
+                place = (_local(status.effective_address), port)
+                wanted[each.key.name] = Forwarding((gateway,), port, (place,), (status.proxy_process_pid or 0,))
         kept: set[str] = set()
         for name, forwarding in wanted.items():
             try:

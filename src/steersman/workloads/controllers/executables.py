@@ -363,6 +363,8 @@ class _Executables:
             env=run.env,
             folder=run.folder,
             user=run.account.identity if run.account is not None else "",
+            process=_process(executable, run),
+            ports={port for _, port in run.serving.values()},
         )
         run.probes = tuple(each.name for each in probes)
         self._health.watch(uid, probes, partial(defer_results, self._world, uid))
@@ -396,7 +398,8 @@ class _Executables:
     async def _serve(self, ctx: Context, executable: Executable, run: Run) -> None:
         """Keep an Endpoint for each service that the process serves while it runs."""
         if run.serving:
-            await keep_endpoints(ctx, executable, run.serving if run.is_running else {})
+            process = _process(executable, run)
+            await keep_endpoints(ctx, executable, run.serving if run.is_running else {}, process=process)
 
     # the status
 
@@ -460,6 +463,11 @@ class _Executables:
                 run.process.stop(signal=15, timeout=10.0)
             waits = f"pid {run.pid} of the earlier Executable {key.name} to end"
         return waits
+
+
+def _process(executable: Executable, run: Run) -> int:
+    """The process whose descendants listen for an Executable; 0 for a monitored program, which is none of them."""
+    return run.shim if executable.spec.monitor_pid is None else 0
 
 
 def _without_predecessor(run: Run) -> None:

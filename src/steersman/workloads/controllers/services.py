@@ -37,7 +37,8 @@ from steersman.workloads import transitions
 from steersman.workloads.kinds import PORT_SETTING, Endpoint, Service, ServiceStatus
 from steersman.workloads.kinds.service import SERVED, ServiceObservation
 from steersman.workloads.ports import NoPortLeft, PortRegistry
-from steersman.workloads.proxies import CannotListen, Forwarding, Place, Proxy
+from steersman.workloads.proxies import CannotListen, Forwarding, Proxy
+from steersman.workloads.serving import process_behind
 
 #: Keeps a Service until the proxy no longer listens for it.
 FINALIZER: Final = "steersman.dev/proxy"
@@ -117,7 +118,7 @@ class _Services:
             outcome.problem = self._held_by_another(service, has_endpoint=bool(endpoints))
             outcome.reason = "PortInUse" if outcome.problem else outcome.reason
         else:
-            outcome = await self._listen(service, tuple((each.spec.address, each.spec.port) for each in endpoints))
+            outcome = await self._listen(service, endpoints)
         known = service.status.steersman if service.status is not None else None
         self._write(service, outcome, len(endpoints))
         service = (await ctx.client.save(service)).object
@@ -125,8 +126,10 @@ class _Services:
             ctx.events.record(service, "Warning", outcome.reason, "Listening", outcome.problem)
         return RequeueAfter(RETRY) if outcome.problem else Done()
 
-    async def _listen(self, service: Service, endpoints: tuple[Place, ...]) -> _Outcome:
+    async def _listen(self, service: Service, endpoints: Sequence[Endpoint]) -> _Outcome:
         """Let the proxy listen, at the address and port that the Service has or gets now."""
+        places = tuple((each.spec.address, each.spec.port) for each in endpoints)
+        processes = tuple(process_behind(each) for each in endpoints)
         status, name = service.status or ServiceStatus(), service.key.name
         try:
             addresses, address = addresses_of(service)
@@ -144,7 +147,7 @@ class _Services:
                 except NoPortLeft as error:
                     return _Outcome(problem=f"Service {name}: {error}", reason="NoPortLeft")
             try:
-                await self._proxy.keep(name, Forwarding(addresses, chosen, endpoints))
+                await self._proxy.keep(name, Forwarding(addresses, chosen, places, processes))
             except CannotListen as error:
                 if not port and not attempt:
                     self._ports.release(_port_key(service))

@@ -7,6 +7,7 @@ Guarantees
 - The process that holds a port is named, with its pid.
 """
 
+from steersman.workloads.ports.listeners import holder_of as holder_of
 from steersman.workloads.ports.local_ports import LocalPorts as LocalPorts
 from steersman.workloads.ports.registry import (
     NoPortLeft as NoPortLeft,

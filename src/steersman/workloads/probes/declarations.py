@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TypeVar
+from urllib.parse import urlsplit
 
 from steersman.objects import parse_duration
 from steersman.workloads.kinds import AddedProbe, AddedProbeSchedule, HealthProbe, HttpProbe, ProbeSchedule
@@ -11,6 +12,7 @@ from steersman.workloads.probes.probe import Check, CommandCheck, HttpCheck, Imp
 from steersman.workloads.templates import NotYet, TemplateError
 
 ProbeT = TypeVar("ProbeT")
+_LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
 def declared_probes(
@@ -22,16 +24,21 @@ def declared_probes(
     folder: str,
     user: str = "",
     command: Callable[[tuple[str, ...]], tuple[str, ...]] = lambda words: words,
+    process: int = 0,
+    ports: Collection[int] = (),
 ) -> tuple[Probe, ...]:
     """The probes of a workload.
 
     ``expand`` expands templates; a probe whose templates it cannot expand always fails, with the reason. Programs of both
     kinds of probes run as ``user`` with ``env`` in ``folder``. ``command`` wraps the words of an exec probe, such as in
-    ``podman exec``.
+    ``podman exec``. TCP probes, and HTTP probes of these ``ports``, reach only listeners of ``process`` and its
+    descendants: another program at the port says nothing about the workload.
     """
 
     def http(probe: HttpProbe) -> HttpCheck:
-        return HttpCheck(expand(probe.url), tuple((each.name, expand(each.value)) for each in probe.headers or ()))
+        url = expand(probe.url)
+        headers = tuple((each.name, expand(each.value)) for each in probe.headers or ())
+        return HttpCheck(url, headers, process if _loopback_port(url) in ports else 0)
 
     def checked(probe: HealthProbe) -> Check:
         if probe.http_probe is not None:
@@ -50,7 +57,7 @@ def declared_probes(
 
     def checked_addition(probe: AddedProbe) -> Check:
         if probe.tcp is not None:
-            return TcpCheck(probe.tcp.host, probe.tcp.port)
+            return TcpCheck(probe.tcp.host, probe.tcp.port, process if probe.tcp.host in _LOOPBACK else 0)
         if probe.http is not None:
             return http(probe.http)
         assert probe.exec is not None, "the kind's rules require it"
@@ -61,6 +68,16 @@ def declared_probes(
         *(Probe(each.name, _possible(checked, each), _schedule(each.schedule)) for each in probes),
         *(Probe(each.name, _possible(checked_addition, each), _schedule(each.schedule)) for each in added),
     )
+
+
+def _loopback_port(url: str) -> int:
+    """The port of a URL on this machine; 0 for any other."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port or (443 if parts.scheme == "https" else 80)
+    except ValueError:
+        return 0
+    return port if parts.hostname in _LOOPBACK else 0
 
 
 def probe_texts(probes: Collection[HealthProbe], added: Collection[AddedProbe]) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import Protocol
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -13,6 +14,8 @@ class HttpCheck(msgspec.Struct, frozen=True):
 
     url: str
     headers: tuple[tuple[str, str], ...] = ()
+    process: int = 0
+    """The process whose tree must listen at the port, at 127.0.0.1 or ::1; 0: any program may answer."""
 
 
 class TcpCheck(msgspec.Struct, frozen=True):
@@ -20,6 +23,8 @@ class TcpCheck(msgspec.Struct, frozen=True):
 
     host: str
     port: int
+    process: int = 0
+    """The process whose tree must listen at the port, at 127.0.0.1 or ::1; 0: any program may answer."""
 
 
 class CommandCheck(msgspec.Struct, frozen=True):
@@ -53,6 +58,14 @@ def subject(check: Check) -> str:
             return check.program
         case ImpossibleCheck():
             return check.reason
+
+
+def place_of(check: HttpCheck | TcpCheck) -> tuple[str, int]:
+    """The host and port that a check asks."""
+    if isinstance(check, TcpCheck):
+        return check.host, check.port
+    parts = urlsplit(check.url)
+    return parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
 
 
 class Schedule(msgspec.Struct, frozen=True, kw_only=True):

@@ -12,6 +12,7 @@ from typing import Self
 
 from steersman.aio import Supervisor
 from steersman.transport import HttpStatus, Reachability, Unreachable
+from steersman.workloads.ports import holder_of
 from steersman.workloads.probes.probe import (
     SUCCESS,
     Check,
@@ -23,6 +24,7 @@ from steersman.workloads.probes.probe import (
     TcpCheck,
     Verdict,
     overdue,
+    place_of,
     subject,
 )
 from steersman.workloads.processes import (
@@ -35,6 +37,7 @@ from steersman.workloads.processes import (
     ProcessEvent,
     ProcessRunner,
 )
+from steersman.workloads.proxies import Listeners, candidates
 
 #: The first status that is a failure.
 _FAILURE_FROM = 400
@@ -55,6 +58,7 @@ class RealProber:
         self._number = 0
 
     async def __aenter__(self) -> Self:
+        self._listeners = Listeners()
         await self._reachability.__aenter__()
         await self._tasks.__aenter__()
         self._folder = TemporaryDirectory(prefix="steersman-probes-", ignore_cleanup_errors=True)
@@ -69,22 +73,42 @@ class RealProber:
         finally:
             if self._folder is not None:
                 self._folder.cleanup()
+            self._listeners.close()
             await self._reachability.__aexit__(kind, error, tb)
 
     def start(self, check: Check, timeout: float, report: OnVerdict) -> Run:
         """Run a check once, for at most ``timeout`` seconds."""
         match check:
-            case HttpCheck():
-                answered = partial(_answered, check, timeout, report)
-                return self._reachability.ask_http(check.url, check.headers, timeout, answered)
-            case TcpCheck():
-                answered = partial(_answered, check, timeout, report)
-                return self._reachability.ask_tcp(check.host, check.port, timeout, answered)
+            case HttpCheck() | TcpCheck():
+                return self._ask(check, timeout, report)
             case CommandCheck():
                 return self._tasks.start(self._run(check, timeout, report), name=f"probe {check.program}")
             case ImpossibleCheck():
                 verdict = Verdict(succeeded=False, reason=check.reason)
                 return asyncio.get_running_loop().call_soon(report, verdict)
+
+    def _ask(self, check: HttpCheck | TcpCheck, timeout: float, report: OnVerdict) -> Run:
+        """Ask a server, at the address at which the process of the check listens."""
+        answered = partial(_answered, check, timeout, report)
+        address = ""
+        if check.process:
+            host, port = place_of(check)
+            found = self._listeners.find((check.process,), host, port)
+            if found is None:
+                verdict = Verdict(succeeded=False, reason=self._missing(host, port))
+                return asyncio.get_running_loop().call_soon(report, verdict)
+            address = found.address
+        if isinstance(check, HttpCheck):
+            return self._reachability.ask_http(check.url, check.headers, timeout, answered, address=address)
+        return self._reachability.ask_tcp(address or check.host, check.port, timeout, answered)
+
+    def _missing(self, host: str, port: int) -> str:
+        """Why a process has no listener at a port."""
+        taken = [each for each in candidates(host) if self._listeners.at(each, port) is not None]
+        if taken:
+            holder = holder_of(taken[0], port) or "another program"
+            return f"port {port} at {taken[0]} belongs to {holder}, and not to the service"
+        return f"nothing listens at port {port}"
 
     async def _run(self, check: CommandCheck, seconds: float, report: OnVerdict) -> None:
         try:

@@ -19,6 +19,8 @@ class Forwarding(msgspec.Struct, frozen=True):
     addresses: tuple[str, ...]
     port: int
     endpoints: tuple[Place, ...] = ()
+    processes: tuple[int, ...] = ()
+    """The process behind each endpoint, whose tree must listen there; 0, or none: any program may."""
 
 
 class ProxyState(msgspec.Struct, frozen=True):

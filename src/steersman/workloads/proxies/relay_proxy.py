@@ -107,7 +107,10 @@ class RelayProxy:
                 "service": service,
                 "addresses": forwarding.addresses,
                 "port": forwarding.port,
-                "endpoints": forwarding.endpoints,
+                "endpoints": [
+                    (*place, dict(enumerate(forwarding.processes)).get(number, 0))
+                    for number, place in enumerate(forwarding.endpoints)
+                ],
             }
         )
         if message.errno:

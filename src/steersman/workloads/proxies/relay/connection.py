@@ -11,6 +11,7 @@ from contextlib import suppress
 from typing import Protocol
 
 from .direction import Direction, Reset
+from .listeners import Listener
 from .loop import Loop
 
 _EDGES = select.EPOLLIN | select.EPOLLOUT | select.EPOLLRDHUP | select.EPOLLPRI | select.EPOLLET
@@ -39,11 +40,27 @@ class Owner(Protocol):
         """Forget a connection."""
         ...
 
+    def is_still(self, listener: Listener, port: int) -> bool:
+        """Whether the same socket still listens."""
+        ...
+
 
 class Connection:
     """A client, and the endpoint that serves it."""
 
-    __slots__ = ("client", "down", "endpoint", "loop", "place", "service", "started", "tried", "up")
+    __slots__ = (
+        "client",
+        "down",
+        "endpoint",
+        "listener",
+        "loop",
+        "place",
+        "reached",
+        "service",
+        "started",
+        "tried",
+        "up",
+    )
 
     def __init__(self, loop: Loop, service: Owner, client: socket.socket) -> None:
         self.loop = loop
@@ -51,7 +68,9 @@ class Connection:
         self.client = client
         self.endpoint: socket.socket | None = None
         #: Where it connects, or is connected.
-        self.place = ("", 0)
+        self.place = self.reached = ("", 0)
+        #: The socket of the service that gets the connection; None if any may.
+        self.listener: Listener | None = None
         #: The endpoints that did not take this connection, since it last waited.
         self.tried: set[tuple[str, int]] = set()
         #: When it began to wait for an endpoint that takes connections; 0 if none has refused.
@@ -79,11 +98,11 @@ class Connection:
 
     # connecting
 
-    def connect(self, place: tuple[str, int]) -> None:
-        """Connect to an endpoint; the service decides what follows if that fails."""
-        self.place = place
+    def connect(self, place: tuple[str, int], reached: tuple[str, int], listener: Listener | None = None) -> None:
+        """Connect to an endpoint, where its listener is; the service decides what follows if that fails."""
+        self.place, self.reached, self.listener = place, reached, listener
         self.tried.add(place)
-        family = socket.AF_INET6 if ":" in place[0] else socket.AF_INET
+        family = socket.AF_INET6 if ":" in reached[0] else socket.AF_INET
         try:
             endpoint = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC)
         except OSError as error:
@@ -91,10 +110,10 @@ class Connection:
             return
         self.endpoint = endpoint
         set_options(endpoint)
-        error = endpoint.connect_ex(place)
+        error = endpoint.connect_ex(reached)
         if error == errno.EINPROGRESS:
             # On this machine the connection is established or refused by now; a check costs less than a turn of the loop.
-            error = endpoint.connect_ex(place)
+            error = endpoint.connect_ex(reached)
         if error == errno.EALREADY:
             self.loop.connecting(self)
             self.loop.watch(endpoint, select.EPOLLOUT, self.on_connecting)
@@ -111,8 +130,11 @@ class Connection:
         endpoint = self.endpoint
         assert endpoint is not None
         # Without a listener, a connection can get its own port as the local one, and is connected to itself.
-        if not error and endpoint.getsockname()[:2] == self.place:
+        if not error and endpoint.getsockname()[:2] == self.reached:
             error = errno.ECONNREFUSED
+        # Between the lookup and the connection, another program may have taken the port.
+        if not error and self.listener is not None and not self.service.is_still(self.listener, self.reached[1]):
+            error = errno.EACCES
         if error:
             self._refused(error)
         else:
@@ -223,6 +245,7 @@ def explain(error: int) -> str:
     """A failed connection, in words."""
     return {
         errno.ECONNREFUSED: "nothing listens there",
+        errno.EACCES: "another program listens there, and not the service",
         errno.ETIMEDOUT: "it does not answer",
         errno.EMFILE: "the proxy has no descriptors left",
     }.get(error, os.strerror(error) if error else "unknown error")

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .connection import Connection
+from .listeners import Listeners
 from .loop import Loop
 from .priority import run_promptly
 from .service import CannotListen, Service
@@ -31,6 +32,7 @@ class Relay:
         self._unread = self._unsent = b""
         self._services: dict[str, Service] = {}
         self._changed: set[Service] = set()
+        self._sockets = Listeners()
         self._loop = Loop()
         self._loop.on_room = self._room_changed
         self._loop.on_failure = _abort
@@ -85,9 +87,14 @@ class Relay:
             if (gone := self._services.pop(name, None)) is not None:
                 gone.remove()
             return {}
-        service = self._services.setdefault(name, Service(self._loop, name, self._report))
+        service = self._services.setdefault(name, Service(self._loop, name, self._report, self._sockets))
         try:
-            service.keep(order["addresses"], order["port"], [(host, port) for host, port in order["endpoints"]])
+            service.keep(
+                order["addresses"],
+                order["port"],
+                [(host, port) for host, port, _ in order["endpoints"]],
+                {(host, port): pid for host, port, pid in order["endpoints"] if pid},
+            )
         except CannotListen as problem:
             self._services.pop(name).remove()
             return {"address": problem.address, "errno": problem.error.errno or 0}

@@ -8,6 +8,7 @@ import socket
 from collections.abc import Callable
 
 from .connection import Connection, explain, set_options
+from .listeners import Listener, Listeners, candidates
 from .loop import Loop
 
 #: The connections that may wait for an endpoint; more stay in the kernel's queue.
@@ -32,14 +33,17 @@ class CannotListen(Exception):
 class Service:
     """Accepts connections at its addresses, and gives each to the next endpoint."""
 
-    def __init__(self, loop: Loop, name: str, on_change: Callable[[Service], None]) -> None:
+    def __init__(self, loop: Loop, name: str, on_change: Callable[[Service], None], sockets: Listeners) -> None:
         self._loop = loop
+        self._sockets = sockets
         self._on_change = on_change
         self.name = name
         self._at: tuple[tuple[str, ...], int] = ((), 0)
         self._listeners: list[socket.socket] = []
         self._accepting = False
         self._endpoints: list[tuple[str, int]] = []
+        #: The process whose tree must listen at an endpoint. Only the endpoints of programs have one.
+        self._owners: dict[tuple[str, int], int] = {}
         self._turn = 0
         self._connections: set[Connection] = set()
         #: The connections that wait, in the order in which they came.
@@ -52,7 +56,13 @@ class Service:
 
     # where it listens
 
-    def keep(self, addresses: list[str], port: int, endpoints: list[tuple[str, int]]) -> None:
+    def keep(
+        self,
+        addresses: list[str],
+        port: int,
+        endpoints: list[tuple[str, int]],
+        owners: dict[tuple[str, int], int],
+    ) -> None:
         """Listen and forward as asked. Raises `CannotListen`, and then listens nowhere."""
         if (tuple(addresses), port) != self._at or not self._listeners:
             self._stop_listening()
@@ -62,8 +72,8 @@ class Service:
                 self._stop_listening()
                 raise
             self._at = (tuple(addresses), port)
-        if endpoints != self._endpoints:
-            self._endpoints = endpoints
+        if (endpoints, owners) != (self._endpoints, self._owners):
+            self._endpoints, self._owners = endpoints, owners
             self._refusal = ""
             for connection in self._parked:
                 connection.started = 0.0
@@ -156,9 +166,28 @@ class Service:
             if place not in connection.tried:
                 self._turn = (self._turn + offset + 1) % len(endpoints)
                 self._trying.add(connection)
-                connection.connect(place)
+                self._connect(connection, place)
                 return
         self._park(connection)
+
+    def _connect(self, connection: Connection, place: tuple[str, int]) -> None:
+        """Connect to an endpoint, at the address at which its own process listens."""
+        owner = self._owners.get(place)
+        if owner is None:
+            connection.connect(place, place)
+            return
+        found = self._sockets.find((owner,), *place)
+        if found is not None:
+            connection.connect(place, (found.address, place[1]), found)
+            return
+        is_taken = any(self._sockets.at(each, place[1]) is not None for each in candidates(place[0]))
+        connection.place = place
+        connection.tried.add(place)
+        self.failed(connection, errno.EACCES if is_taken else errno.ECONNREFUSED)
+
+    def is_still(self, listener: Listener, port: int) -> bool:
+        """Whether the same socket still listens: then it has the connection, and not another program."""
+        return listener.is_same(self._sockets.at(listener.address, port))
 
     def failed(self, connection: Connection, error: int) -> None:
         """Try the next endpoint for a connection that one did not take."""
