@@ -32,7 +32,6 @@ LINUX_ONLY = (
 #: The modules that may use them, and what each does on other systems.
 FALLBACKS = {
     "aio/clock.py": "reads the monotonic clock",
-    "cli/up/terminal_command.py": "is not called: a session runs on Linux alone",
     "client/credentials/exec_process.py": "waits for the process in a thread",
     "telemetry/process.py": "reports the peak of the memory, and no start time",
     "testing/engine/parts.py": "does not wait for a stopped process",
@@ -48,7 +47,7 @@ FALLBACKS = {
     "workloads/processes/terminal_connection.py": "is not called: no program has a terminal without `ZygoteRunner`",
     "workloads/monitored_process.py": "refuses to monitor a process",
     **dict.fromkeys(
-        (f"workloads/processes/zygote/{name}.py" for name in ("server", "shim", "system", "terminal")),
+        (f"workloads/processes/zygote/{name}.py" for name in ("program", "server", "shim", "system", "terminal")),
         "is not started: `ZygoteRunner` refuses with a sentence",
     ),
     "workloads/ports/listeners.py": "names no process, and takes every port to be free",
