@@ -1,10 +1,10 @@
-"""A suite of 100 operator tests on the embedded control plane and on the engine, and the start of a control plane.
+"""A suite of 100 operator tests on the embedded control plane and on the engine, its start, and what a test imports.
 
 pytest runs the suite (bench/testing_suite) with one server for the session and a namespace per test. Each test starts
 an operator, creates an object and waits until it converges, deletes it, and waits until the garbage collector has removed
 its children. The engine runs kube-apiserver, etcd and kube-controller-manager with the controllers of the embedded
 control plane. The compared time is from the beginning of the second test to the end of the last: the first one includes
-starting the server and installing the definition.
+starting the server and installing the definition. `testing_imports` says which modules count as imported.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.report import Bar, BenchmarkFailed, Column, Figure, Report
+from bench.testing_imports import measured_imports
 from steersman.kinds.core_v1 import Namespace
 from steersman.testing.embedded_host import EmbeddedHost
 from steersman.testing.plane import Plane
@@ -35,6 +36,7 @@ SERVERS = {
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--tests", type=int, default=100, help="tests of the suite")
     parser.add_argument("--rounds", type=int, default=1, help="alternating rounds of the suite on both servers")
+    parser.add_argument("--imports", type=int, default=10, help="interpreters that import what the first test imports")
     parser.add_argument("--starts", type=int, default=20, help="control planes to start, one after the other")
 
 
@@ -100,6 +102,7 @@ async def seconds_until_ready() -> float:
 
 
 async def run(options: argparse.Namespace) -> Report:
+    imports = measured_imports(options.imports)
     ready = [await seconds_until_ready() for _ in range(options.starts)]
     runs: dict[str, list[Run]] = {server: [] for server in SERVERS}
     with tempfile.TemporaryDirectory(prefix="bench-testing-") as folder:
@@ -115,10 +118,13 @@ async def run(options: argparse.Namespace) -> Report:
     return Report(
         name="testing",
         bars=(
-            Bar(name="suite: engine / embedded", value=spent["engine"] / spent["embedded"], bar=5.0, at_least=True),
+            Bar(name="suite: engine / embedded", value=spent["engine"] / spent["embedded"], bar=6.0, at_least=True),
             Bar(name="control plane ready, median", value=statistics.median(ready) * 1e3, bar=100.0, unit="ms"),
+            Bar(name="imports of the first test, CPU", value=imports.seconds * 1e3, bar=330.0, unit="ms"),
+            Bar(name="modules that it imports", value=imports.modules, bar=720, unit=""),
         ),
         figures=(
+            Figure(name="modules that it imports, Steersman's own", value=imports.own, unit=""),
             Figure(name="control plane ready, slowest", value=max(ready) * 1e3, unit="ms"),
             Figure(name="load average at the end", value=os.getloadavg()[0], unit=""),
         ),

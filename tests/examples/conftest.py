@@ -10,8 +10,9 @@ from samples.stage import load
 from steersman import Client
 from steersman.testing import Engine, Plane
 from steersman.testing.embedded_host import EmbeddedHost
-from steersman.testing.hosts import EngineHost, Host
+from steersman.testing.hosts import Host
 from steersman.testing.plugin import namespace_for
+from steersman.testing.remote_hosts import EngineHost
 
 #: Kinds of the examples that are written twice, on the bare runtime and with patterns.
 IN_SEVERAL_FILES = (

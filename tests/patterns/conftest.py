@@ -8,8 +8,9 @@ import pytest
 
 from steersman.testing import Plane
 from steersman.testing.embedded_host import EmbeddedHost
-from steersman.testing.hosts import EngineHost, Host
+from steersman.testing.hosts import Host
 from steersman.testing.plugin import namespace_for
+from steersman.testing.remote_hosts import EngineHost
 
 
 @pytest.fixture(params=("embedded", "engine"))

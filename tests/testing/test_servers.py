@@ -14,8 +14,8 @@ from samples.page_operator import manager, page
 from steersman.errors import Forbidden
 from steersman.kinds.core_v1 import ConfigMap
 from steersman.testing import EngineError, Plane
-from steersman.testing.hosts import ExistingHost
 from steersman.testing.plugin import namespace_for
+from steersman.testing.remote_hosts import ExistingHost
 
 SUITE = """
 import asyncio

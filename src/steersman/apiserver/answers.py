@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
 import msgspec
-import yaml
 
 from steersman.aio import is_bound
 from steersman.apiserver import protobuf
@@ -22,8 +21,6 @@ from steersman.wire import JSON, PROTOBUF, YAML, Pairs, parse_accept, print_warn
 WARNINGS_MAX, WARNING_MAX = 4096, 256
 #: The maximum length of a YAML answer, which takes thirty times its size in memory.
 YAML_MAX = 4 * 1024 * 1024
-#: The compiled dumper is much faster, where available.
-_DUMPER: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 #: The media type of an error, by the accepted media type.
 _ERRORS = {JSON: JSON, YAML: YAML, PROTOBUF: PROTOBUF, "*/*": JSON, "application/*": JSON}
 _HEADERS = (("Cache-Control", "no-cache, private"), ("Content-Type", JSON))
@@ -82,7 +79,11 @@ async def _one_by_one(pieces: Iterable[bytes]) -> AsyncIterator[bytes]:
 
 
 def _as_yaml(body: bytes) -> bytes:
-    return yaml.dump(msgspec.json.decode(body), Dumper=_DUMPER, allow_unicode=True, default_flow_style=False).encode()
+    import yaml  # noqa: PLC0415 - few clients want YAML
+
+    # The compiled dumper is much faster, where available.
+    dumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+    return yaml.dump(msgspec.json.decode(body), Dumper=dumper, allow_unicode=True, default_flow_style=False).encode()
 
 
 def shortened(warnings: list[str]) -> list[str]:

@@ -18,7 +18,6 @@ from steersman.apiserver import protobuf
 from steersman.apiserver.bounds import check_names, check_values
 from steersman.apiserver.decoding import conform, decode_body, media_type_of
 from steersman.apiserver.decoding.body import TYPE_META
-from steersman.apiserver.decoding.yaml_text import UnreadableYaml, read_yaml
 from steersman.apiserver.errors import bad_request, too_large
 from steersman.apiserver.go_types.shapes import referred
 from steersman.apiserver.json_trees import decode_tree
@@ -47,15 +46,24 @@ def read_delete_options(request: ServerRequest, body: bytes) -> bytes:
     if media_type == JSON:
         check_values(body)
         return body
+    if media_type == YAML:
+        return _yaml_as_json(body)
     try:
-        if media_type == YAML:
-            return msgspec.json.encode(read_yaml(body)[0])
         _, kind, message = envelope = protobuf.read_envelope(body)
         # For any other kind, only the mismatch is reported.
         tree = protobuf.read_message(message, referred(_DELETE_OPTIONS)) if kind in {"", "DeleteOptions"} else {}
-    except (protobuf.Malformed, UnreadableYaml, UnicodeEncodeError) as error:
+    except (protobuf.Malformed, UnicodeEncodeError) as error:
         raise bad_request(str(error)) from None
     return msgspec.json.encode({"kind": kind, "apiVersion": envelope.api_version, **tree})
+
+
+def _yaml_as_json(body: bytes) -> bytes:
+    from steersman.apiserver.decoding.yaml_text import UnreadableYaml, read_yaml  # noqa: PLC0415 - few clients send YAML
+
+    try:
+        return msgspec.json.encode(read_yaml(body)[0])
+    except (UnreadableYaml, UnicodeEncodeError) as error:
+        raise bad_request(str(error)) from None
 
 
 def read_object(definition: Definition, request: ServerRequest, body: bytes, directive: str) -> Tree:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from steersman.client.configuration.config import Config, ExecPlugin
 from steersman.client.credentials.credentials import ClientCertificate, Credentials
-from steersman.transport import HttpTransport, Response, SendOptions, Transport
+from steersman.transport import Response, SendOptions, Transport
 from steersman.wire import HttpRequest
+
+if TYPE_CHECKING:
+    from steersman.transport import HttpTransport
 
 #: The default limit of requests in flight per client; watches do not count.
 MAX_CONNECTIONS = 64
@@ -22,6 +25,8 @@ def transport_for(config: Config, credentials: Credentials, *, max_connections: 
 
 
 def _http(config: Config, certificate: ClientCertificate | None, max_connections: int) -> HttpTransport:
+    from steersman.transport import HttpTransport  # noqa: PLC0415 - imports aiohttp, which a server in this process needs not
+
     tls = config.tls
     if certificate is not None:
         tls = dataclasses.replace(tls, certificate_data=certificate.certificate, key_data=certificate.key.reveal())

@@ -21,9 +21,6 @@ from steersman.kinds.core_v1 import Namespace
 from steersman.manager import Manager
 from steersman.objects import Object, ObjectMeta
 from steersman.testing.drain import drained
-from steersman.testing.engine.environment import Environment
-from steersman.testing.engine.existing_cluster import find_kubectl
-from steersman.testing.engine.kubectl import run_kubectl
 from steersman.testing.hosts import Host
 from steersman.testing.loop_bridge import LateTransport
 from steersman.testing.operators import Operator, manager_of, running
@@ -103,6 +100,10 @@ class Plane:
 
     async def kubectl(self, *arguments: str, stdin: str = "") -> str:
         """Run kubectl as administrator in the test's namespace; returns its output."""
+        from steersman.testing.engine.environment import Environment  # noqa: PLC0415 - few tests run kubectl
+        from steersman.testing.engine.existing_cluster import find_kubectl  # noqa: PLC0415 - as above
+        from steersman.testing.engine.kubectl import run_kubectl  # noqa: PLC0415 - as above
+
         await self._transport.ready()
         program = find_kubectl(Environment.read())
         own = (*arguments, f"--namespace={self.namespace}")

@@ -120,18 +120,20 @@ def _steersman_module_host(request: pytest.FixtureRequest, control_plane_options
 
 
 def _host(request: pytest.FixtureRequest, options: dict[str, Any]) -> Generator[Host]:
-    from steersman.testing.embedded_host import EmbeddedHost  # noqa: PLC0415 - see the module's guarantees
-    from steersman.testing.hosts import EngineHost, ExistingHost  # noqa: PLC0415 - as above
-
-    server = _server(request.config)
-    if server == "embedded":
-        host: Host = EmbeddedHost(options, in_thread=True)
-    elif server == "engine":
-        host = EngineHost(request.getfixturevalue("engine"))
-    else:
-        host = ExistingHost(server)
+    host = _made_host(request, options)
     yield host
     host.end()
+
+
+def _made_host(request: pytest.FixtureRequest, options: dict[str, Any]) -> Host:
+    server = _server(request.config)
+    if server == "embedded":
+        from steersman.testing.embedded_host import EmbeddedHost  # noqa: PLC0415 - see the module's guarantees
+
+        return EmbeddedHost(options, in_thread=True)
+    from steersman.testing.remote_hosts import EngineHost, ExistingHost  # noqa: PLC0415 - as above
+
+    return EngineHost(request.getfixturevalue("engine")) if server == "engine" else ExistingHost(server)
 
 
 def _host_of(request: pytest.FixtureRequest, scope: Scope) -> Generator[Host]:

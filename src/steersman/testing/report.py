@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator
 from typing import Any, cast
 
 import msgspec
-import yaml
 
 from steersman.client import Client
 from steersman.controller import KeyRecord, Request
@@ -60,6 +59,8 @@ def object_lines(found: Object | Unstructured, kind: GroupVersionKind) -> list[s
     metadata.pop("managedFields", None)
     if tree.get("kind") == "Secret":
         tree |= {name: dict.fromkeys(tree[name], "(hidden)") for name in ("data", "stringData") if tree.get(name)}
+    import yaml  # noqa: PLC0415 - only a failure prints objects
+
     lines = yaml.safe_dump(tree, sort_keys=False, allow_unicode=True, width=120).splitlines()
     if len(lines) > _LINES_MAX:
         lines = [*lines[:_LINES_MAX], f"(and {len(lines) - _LINES_MAX} more lines)"]

@@ -12,7 +12,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from steersman._lazy_names import lazy_names
-from steersman.transport.http import HttpTransport as HttpTransport
 from steersman.transport.in_process_transport import (
     InProcessResponse as InProcessResponse,
     InProcessTransport as InProcessTransport,
@@ -40,7 +39,7 @@ from steersman.transport.reachability import (
 from steersman.transport.request_gate import gate as gate
 from steersman.transport.tls import ServerTls as ServerTls, TlsMaterial as TlsMaterial
 
-# Imported on first use: a client needs no server, and importing aiohttp's server is slow.
+# Imported on first use: a client needs no server, a server in this process needs neither, and importing aiohttp is slow.
 if TYPE_CHECKING:
     from steersman.transport.buffered_response import BufferedResponse as BufferedResponse
     from steersman.transport.certificates import (
@@ -50,6 +49,7 @@ if TYPE_CHECKING:
         certificates_in as certificates_in,
         common_name as common_name,
     )
+    from steersman.transport.http import HttpTransport as HttpTransport
     from steersman.transport.listener import HttpListener as HttpListener
     from steersman.transport.measurements import (
         MeasuredTransport as MeasuredTransport,

@@ -23,7 +23,6 @@ from steersman.apiserver import protobuf
 from steersman.apiserver.bounds import check_names, check_values
 from steersman.apiserver.decoding.custom_resource import read_custom
 from steersman.apiserver.decoding.stored_size import check_storable
-from steersman.apiserver.decoding.yaml_text import UnreadableYaml, read_yaml
 from steersman.apiserver.errors import RequestRejected, bad_request, too_large, unsupported_media_type
 from steersman.apiserver.go_types.fit import count_fields, field_count, fits
 from steersman.apiserver.go_types.reader import (
@@ -215,6 +214,8 @@ def _without_surrogates(value: Any) -> Any:
 
 
 def _yaml_text(raw: bytes, kind: str) -> _Text:
+    from steersman.apiserver.decoding.yaml_text import UnreadableYaml, read_yaml  # noqa: PLC0415 - few clients send YAML
+
     try:
         tree, twice = read_yaml(raw)
     except UnreadableYaml as error:

@@ -18,7 +18,6 @@ from steersman.apiserver.answers import answer
 from steersman.apiserver.bodies import read_body, read_patched
 from steersman.apiserver.bounds import check_names, check_values
 from steersman.apiserver.context import VerbContext
-from steersman.apiserver.decoding.yaml_text import UnreadableYaml, read_yaml
 from steersman.apiserver.errors import RequestRejected, bad_request, conflict, unnamed
 from steersman.apiserver.field_managers import applied, described, managed_of, manager_of, without_managed
 from steersman.apiserver.forms import form_for
@@ -48,12 +47,18 @@ async def apply(context: VerbContext, request: ServerRequest) -> ServerResponse:
     return answer(request, form.one(record), status=201 if change.created else 200)
 
 
-def read_intent(request: ServerRequest, body: bytes, options: WriteOptions) -> Tree:
-    """The intent: YAML, of which JSON is a subset; 400 if it is not an object."""
+def _read_yaml(body: bytes) -> tuple[Any, list[str]]:
+    from steersman.apiserver.decoding.yaml_text import UnreadableYaml, read_yaml  # noqa: PLC0415 - few clients send YAML
+
     try:
-        tree, twice = read_plain_json(body) or read_yaml(body)
+        return read_yaml(body)
     except UnreadableYaml as error:
         raise bad_request(f"error decoding YAML: error converting YAML to JSON: {error}") from None
+
+
+def read_intent(request: ServerRequest, body: bytes, options: WriteOptions) -> Tree:
+    """The intent: YAML, of which JSON is a subset; 400 if it is not an object."""
+    tree, twice = read_plain_json(body) or _read_yaml(body)
     if twice and options.field_validation == "Strict":
         told = "error converting YAML to JSON: yaml: unmarshal errors:\n  " + "\n  ".join(twice)
         raise bad_request(f"error strict decoding YAML: {told}")

@@ -15,7 +15,7 @@ import math
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from steersman.apiserver.webhooks.targets import (
@@ -27,8 +27,11 @@ from steersman.apiserver.webhooks.targets import (
 )
 from steersman.errors import ApiError, ConfigError, DeadlineExceeded, decode_status
 from steersman.golang import quoted
-from steersman.transport import HttpTransport, TlsMaterial
+from steersman.transport import TlsMaterial
 from steersman.wire import JSON, HttpRequest
+
+if TYPE_CHECKING:
+    from steersman.transport import HttpTransport
 
 #: The longest answer of a webhook in bytes.
 ANSWER_MAX: Final = 3 * 1024 * 1024
@@ -124,6 +127,8 @@ class WebhookCalls:
         client = self._clients.pop(key, None)
         if client is None:
             tls = TlsMaterial(ca_data=target.ca_bundle or None, server_name=name or None)
+            from steersman.transport import HttpTransport  # noqa: PLC0415 - imports aiohttp, and few servers call webhooks
+
             client = _Client(HttpTransport(server, tls=tls))
         # The most recent one comes last.
         self._clients[key] = client
