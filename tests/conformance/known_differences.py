@@ -47,6 +47,11 @@ KNOWN: tuple[Known, ...] = (
         "a binding without a node's name is the client's mistake, so this server answers 422; the engine answers 500",
     ),
     Known(
+        "spoofed_fields/others",
+        ".status",
+        "a binding to another kind than a node is the client's mistake, so this server answers 422; the engine answers 500",
+    ),
+    Known(
         "large_objects/too-large*",
         ".status",
         "an object that is too large is the client's mistake, so this server answers 413; the engine answers 500",

@@ -94,8 +94,8 @@ def modified(named: Named, name: str) -> RequestRejected:
 
 def forbidden(named: Named | None, name: str, why: str, causes: tuple[StatusCause, ...] = ()) -> RequestRejected:
     """The request is not allowed. Without a resource it concerns a path."""
-    if named is None or not named.resource:
-        return _failure(403, "Forbidden", f"forbidden: {why}", StatusDetails())
+    if named is None or not (named.resource or named.group):
+        return _failure(403, "Forbidden", f"forbidden: {why}", StatusDetails(name=name))
     subject = f'{named} "{name}"' if name else str(named)
     return _failure(403, "Forbidden", f"{subject} is forbidden: {why}", _about(named, name, causes))
 

@@ -3,13 +3,14 @@
 Guarantees
 - A `RequestInfo` is read once, from path, method and query alone, as in kube-apiserver. Authorization and the verbs use
   the same one.
-- An ambiguous path is not a request for a resource.
+- An ambiguous path is not a request for a resource. It is authorized as what kube-apiserver takes it for, and not served.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias
+from urllib.parse import unquote
 
 import msgspec
 
@@ -22,7 +23,11 @@ from steersman.wire import JSON, HttpRequest, InvalidOption, ListOptions, is_wat
 
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete", "GET": "get", "HEAD": "get"}
 #: The verbs of rules; any other method on a resource is none of them.
-_RULE_VERBS = frozenset({"create", "get", "list", "watch", "update", "patch", "delete", "deletecollection"})
+_RULE_VERBS = frozenset({"proxy", "create", "get", "list", "watch", "update", "patch", "delete", "deletecollection"})
+
+
+#: An old prefix of paths that kube-apiserver authorizes and does not serve.
+_PROXY = "proxy"
 
 
 class RequestInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,6 +47,8 @@ class RequestInfo(msgspec.Struct, frozen=True, kw_only=True):
     is_namespaced: bool = False
     #: Whether the path is one of the old ones that always watch.
     is_watch_path: bool = False
+    #: For a path that is not served: the request for a resource that kube-apiserver authorizes.
+    authorized_as: RequestInfo | None = None
 
 
 class ServerRequest:
@@ -104,9 +111,9 @@ def read_info(request: HttpRequest) -> RequestInfo:
     """What a request concerns."""
     plain, watches = _without_watch(request.path)
     path = parse_path(plain)
-    if path is None:
-        return RequestInfo(verb=request.method.lower(), path=request.path)
-    verb = _VERBS.get(request.method, request.method.lower())
+    if path is None or path.resource == _PROXY:
+        return RequestInfo(verb=request.method.lower(), path=request.path, authorized_as=_unserved(request))
+    verb = _verb_of(request.method)
     name = path.name or ""
     if verb == "get" and (watches or (not name and path.subresource is None)):
         verb = "watch" if watches or is_watch(request.query) else "list"
@@ -137,6 +144,7 @@ def read_info(request: HttpRequest) -> RequestInfo:
 
 def access_of(user: User, info: RequestInfo, *, verb: str = "") -> Access:
     """The access that a request asks for, or the access to the same object with another verb."""
+    info = info.authorized_as or info
     verb = verb or info.verb
     if not info.is_resource:
         return Access(user=user, verb=verb, is_resource=False, path=info.path)
@@ -150,6 +158,47 @@ def access_of(user: User, info: RequestInfo, *, verb: str = "") -> Access:
         namespace=info.namespace,
         name=info.name,
         path=info.path,
+    )
+
+
+def _verb_of(method: str) -> str:
+    """The verb of a method; empty for one that only sounds like the verb of a rule, such as ``LIST``."""
+    verb = _VERBS.get(method, method.lower())
+    return "" if verb in _RULE_VERBS and method not in _VERBS else verb
+
+
+def _unserved(request: HttpRequest) -> RequestInfo | None:
+    """What kube-apiserver takes a path for that names no resource here, such as one with empty segments.
+
+    None if it takes it for a path, too.
+    """
+    prefix, *parts = unquote(request.path).strip("/").split("/")
+    of_group = prefix == "apis"
+    if prefix not in {"api", "apis"} or len(parts) < 2 + of_group:
+        return None
+    group, parts = (parts[0], parts[1:]) if of_group else ("", parts)
+    version, *parts = parts
+    verb = _verb_of(request.method)
+    if parts[0] in {_PROXY, "watch"} and len(parts) > 1:
+        verb, *parts = parts
+    namespace = ""
+    if parts[0] == "namespaces" and len(parts) > 1:
+        namespace = parts[1]
+        if len(parts) > 2 and parts[2] not in {"status", "finalize"}:
+            parts = parts[2:]
+    resource, name, subresource = (*parts[:3], "", "")[:3]
+    if not name and verb in {"get", "delete"}:
+        verb = "deletecollection" if verb == "delete" else "watch" if is_watch(request.query) else "list"
+    return RequestInfo(
+        verb=verb,
+        path=request.path,
+        is_resource=True,
+        group=group,
+        version=version,
+        resource=resource,
+        subresource="" if verb == _PROXY else subresource,
+        namespace=namespace,
+        name=name,
     )
 
 

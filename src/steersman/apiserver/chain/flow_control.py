@@ -154,7 +154,7 @@ class FlowControl:
     async def __call__(self, request: ServerRequest, next_: NextHandler) -> ServerResponse:
         """Classify a request, and call the next handler."""
         info = request.info
-        if info.subresource not in _LONG_RUNNING or info.verb == "watch":
+        if not _is_long_running(info) or info.verb == "watch":
             request.response_headers = await self._headers(request.user, info)
         return await next_(request)
 
@@ -212,3 +212,11 @@ def _covers(url: str, path: str) -> bool:
         return True
     prefix = url.removesuffix("*")
     return path.startswith(prefix if prefix.endswith("/") else f"{prefix}/")
+
+
+def _is_long_running(info: RequestInfo) -> bool:
+    """Whether a request is not classified. Profiles and the old proxies are not served here, and are no exception."""
+    if info.is_resource:
+        return info.subresource in _LONG_RUNNING
+    taken_for = info.authorized_as
+    return info.path.startswith("/debug/pprof/") or (taken_for is not None and taken_for.verb == "proxy")

@@ -133,7 +133,11 @@ class Reviews:
         if user is not None and AUDIENCE in audiences:
             review["status"] = {"authenticated": True, "user": user_tree(user), "audiences": [AUDIENCE]}
         else:
-            review["status"] = await _account_status(request, token, audiences)
+            # As in kube-apiserver, what the sender wrote about the user of a rejected token stays.
+            sent = cast("Tree", review.get("status") or {})
+            kept = {name: sent[name] for name in ("user", "audiences") if sent.get(name)}
+            status = await _account_status(request, token, audiences)
+            review["status"] = status if status.get("authenticated") else status | kept
 
 
 async def _account_status(request: ServerRequest, token: str, audiences: list[str]) -> Tree:
