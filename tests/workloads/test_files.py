@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import ctypes
+import errno
 import shutil
 import sys
+from types import SimpleNamespace
 
 import pytest
 from workloads.plane import workloads_plane
@@ -90,3 +94,53 @@ async def test_an_edited_file_restarts_a_program(tmp_path):
         (tmp_path / "main.py").write_text("2")
         status = await plane.until_set("api", lambda s: s.steersman.restarts == 1 and s.running_replicas == 1)
         assert status.steersman.last_restart_reason == "The file main.py has changed."
+
+
+@pytest.mark.parametrize("glob", ["**", "*", "src/**", "src", "./src/", "./", ".", "src/*", "**/*.py", "src/**/a.py"])
+async def test_a_glob_of_folders_reports_changes_in_all_subfolders(tmp_path, glob):
+    deep = tmp_path / "src" / "deep" / "er"
+    deep.mkdir(parents=True)
+    async with InotifyWatcher() as watcher:
+        changed: asyncio.Queue[str] = asyncio.Queue()
+        watcher.watch("web", Watched(str(tmp_path), (glob,)), changed.put_nowait)
+        (deep / "a.py").write_text("1")
+        assert await asyncio.wait_for(changed.get(), 60) == "src/deep/er/a.py"
+
+
+async def test_a_limit_that_leaves_files_unwatched_is_reported_once(tmp_path, monkeypatch):
+    monkeypatch.setattr("steersman.workloads.files.inotify_watcher.FOLDERS_MAX", 3)
+    for name in "abcde":
+        (tmp_path / name).mkdir()
+    problems: list[str] = []
+    async with InotifyWatcher() as watcher:
+        watcher.watch("web", Watched(str(tmp_path), ("**",)), print, problems.append)
+        assert problems == [
+            (
+                "only 3 folders are watched, and changes in the others are missed:"
+                " name fewer folders in watch, or more in its ignore"
+            )
+        ]
+        watcher.watch("few", Watched(str(tmp_path), ("**",), ("a", "b", "[cd]")), print, problems.append)
+        assert len(problems) == 1, "ignored folders do not count"
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (errno.ENOSPC, "fs.inotify.max_user_watches"),
+        (errno.EACCES, "allow this user to read the folder"),
+        (errno.ENOENT, ""),
+    ],
+)
+async def test_a_folder_that_the_kernel_does_not_watch_is_reported(tmp_path, monkeypatch, error, words):
+    problems: list[str] = []
+
+    def refuse(*_: object) -> int:
+        ctypes.set_errno(error)
+        return -1
+
+    async with InotifyWatcher() as watcher:
+        # The kernel's limit belongs to the whole machine, so a test cannot lower it.
+        monkeypatch.setattr(watcher, "_library", SimpleNamespace(inotify_add_watch=refuse))
+        watcher.watch("web", Watched(str(tmp_path), ("**",)), print, problems.append)
+        assert [words in each for each in problems] == [True] * bool(words)

@@ -51,7 +51,9 @@ class ContainerWatches:
             for number, watch in enumerate(() if service.is_process else service.watch):
                 keys.add(key := f"container {service.name} {number}")
                 watched = Watched(str(application.folder), watch.paths, watch.ignore)
-                self._files.watch(key, watched, partial(self._see, service.name, watch))
+                self._files.watch(
+                    key, watched, partial(self._see, service.name, watch), partial(self._complain, service.name)
+                )
         for key in self._keys - keys:
             self._files.forget(key)
         self._keys = keys
@@ -69,6 +71,9 @@ class ContainerWatches:
                     await self._act(name, watch, sorted(paths))
                 except (ApiError, ContainerRuntimeError, OSError) as error:
                     self._report(f"{name}: the action {watch.action} failed: {error}")
+
+    def _complain(self, name: str, problem: str) -> None:
+        self._report(f"{name}: {problem}")
 
     def _see(self, name: str, watch: WatchRule, path: str) -> None:
         self._changed.setdefault((name, watch), set()).add(path)

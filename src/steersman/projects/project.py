@@ -198,7 +198,7 @@ class Project:
         for folder, names in folders.items():
             keys.add(key := f"project {folder}")
             watched = Watched(str(folder), tuple(sorted(set(names))))
-            self.plane.parts.files.watch(key, watched, lambda _: self._edited.set())
+            self.plane.parts.files.watch(key, watched, lambda _: self._edited.set(), self._report)
         for key in self._watched - keys:
             self.plane.parts.files.forget(key)
         self._watched = keys

@@ -240,6 +240,8 @@ def _process_rows(objects: Objects, now: datetime) -> Iterator[Row]:
             changes |= {"state": f"restarting in {left:.0f} s", "message": row.message or _ended_message(row)}
         if observed.waiting_for and not row.waiting_for and row.state not in {"running", "stopped"}:
             changes["message"] = row.message or f"Waits for {observed.waiting_for}."
+        if observed.unwatched and row.state == "running":
+            changes["message"] = row.message or f"watch: {observed.unwatched}"
         yield msgspec.structs.replace(row, **changes)
 
 

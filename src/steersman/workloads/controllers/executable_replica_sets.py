@@ -93,7 +93,7 @@ class _ReplicaSets:
         replica_set = await add_finalizer(ctx.client, replica_set, FINALIZER)
         record = self._world.record(replica_set)
         _recall(replica_set, record, children)
-        self._watch(replica_set)
+        self._watch(replica_set, record)
         present = [each for each in children if RETIRED not in _annotations(each)]
         if is_stopped(replica_set):
             await self._hold(ctx, replica_set, record, [each for each in present if not each.deleting])
@@ -204,11 +204,12 @@ class _ReplicaSets:
             record.next_restart = due
         return record.asked
 
-    def _watch(self, replica_set: ExecutableReplicaSet) -> None:
+    def _watch(self, replica_set: ExecutableReplicaSet, record: Replicas) -> None:
         watch = (replica_set.spec.steersman or ReplicaSetAdditions()).watch
         uid = replica_set.uid
         if watch is None:
             self._files.forget(uid)
+            record.watched, record.unwatched = None, ""
             return
         folder = working_folder(replica_set.spec.template.spec, str(self._folder))
 
@@ -216,7 +217,13 @@ class _ReplicaSets:
             moment = asyncio.get_running_loop().time()
             self._world.defer(uid, partial(_note_change, path, moment), f"{path} has changed")
 
-        self._files.watch(uid, Watched(folder, tuple(watch.paths), tuple(watch.ignore or ())), listen)
+        def complain(problem: str) -> None:
+            self._world.defer(uid, partial(_note_problem, problem), problem)
+
+        watched = Watched(folder, tuple(watch.paths), tuple(watch.ignore or ()))
+        if record.watched != watched:
+            record.watched, record.unwatched = watched, ""
+        self._files.watch(uid, watched, listen, complain)
 
     async def _cascade(self, ctx: Context, replica_set: ExecutableReplicaSet) -> None:
         """Restart the sets that depend on this one, directly or not. Their dependencies decide the order."""
@@ -358,6 +365,10 @@ def _sequence(executable: Executable) -> int:
 
 def _note_change(path: str, moment: float, record: Replicas) -> None:
     record.changed, record.changed_at = path, moment
+
+
+def _note_problem(problem: str, record: Replicas) -> None:
+    record.unwatched = problem
 
 
 def _ask(reason: str, record: Replicas) -> None:

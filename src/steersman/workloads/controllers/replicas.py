@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 import msgspec
 
 from steersman.objects import Condition, MicroTime, is_true, set_condition
+from steersman.workloads.files import Watched
 from steersman.workloads.kinds import (
     Executable,
     ExecutableReplicaSet,
@@ -39,6 +40,10 @@ class Replicas(msgspec.Struct):
     exhausted: str = ""
     """What the set waits for, if no further restart follows."""
     last_scale: MicroTime | None = None
+    watched: Watched | None = None
+    """The files that the set watches."""
+    unwatched: str = ""
+    """Why changes of some watched files are missed, and what to do."""
 
 
 def state_of(executable: Executable) -> str:
@@ -91,6 +96,7 @@ def write_status(
         next_restart=next_restart,
         waiting_for=record.exhausted or next((each for each in waits if each), None),
         message=stopped or None,
+        unwatched=record.unwatched or None,
     )
     for kind in ("Started", "Healthy", "Completed", "Ready"):
         set_condition(status, _condition(kind, replica_set, alive, stopped), now=now)

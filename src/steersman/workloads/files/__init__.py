@@ -2,6 +2,7 @@
 
 Guarantees
 - A change of a file that a glob matches is reported, also in folders that are created later.
+- A limit that leaves files unwatched is reported, with what to do.
 - Changes in ``.git`` are never reported.
 - When the block of a watcher ends, nothing is watched.
 """

@@ -15,10 +15,16 @@ _PIECE = re.compile(r"\*\*/|\*\*|\*|\?|\[!?[^\]]+\]|.", re.DOTALL)
 _WORDS = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
 
 
+def _plain(glob: str) -> str:
+    """A glob without ``./`` and without a slash at its end; the folder itself stands for everything in it."""
+    text = glob.removeprefix("./")
+    return (text.rstrip("/") or text[:1]) if text not in {"", "."} else "**"
+
+
 @lru_cache(maxsize=1024)
 def _pattern(glob: str) -> re.Pattern[str]:
     text = ""
-    for piece in _PIECE.findall(glob.removeprefix("./")):
+    for piece in _PIECE.findall(_plain(glob)):
         if piece.startswith("[") and len(piece) > 1:
             text += piece.replace("[!", "[^")
         else:
@@ -36,11 +42,16 @@ def matches(path: str, globs: Iterable[str], ignore: Iterable[str]) -> bool:
     )
 
 
+def is_ignored(path: str, ignore: Iterable[str]) -> bool:
+    """Whether a folder is ignored, and with it everything below."""
+    return any(_pattern(each).fullmatch(path) for each in ignore)
+
+
 def roots(globs: Iterable[str]) -> list[tuple[str, bool]]:
     """The folders to watch for globs, and whether with all folders below, each relative to the folder of the globs."""
     found: dict[str, bool] = {}
     for glob in globs:
-        parts = glob.removeprefix("./").split("/")
+        parts = _plain(glob).split("/")
         fixed = 0
         while fixed < len(parts) and not re.search(r"[*?\[]", parts[fixed]):
             fixed += 1
@@ -49,5 +60,7 @@ def roots(globs: Iterable[str]) -> list[tuple[str, bool]]:
             found["/".join(parts)] = True
             fixed -= 1
         root = "/".join(parts[:fixed])
-        found[root] = found.get(root, False) or fixed < len(parts) - 1
+        # A last part such as *.py stands for names in one folder; * and ** also for folders, with all below.
+        is_deep = fixed < len(parts) - 1 or parts[-1] == "*" or "**" in parts[-1]
+        found[root] = found.get(root, False) or is_deep
     return sorted(found.items())

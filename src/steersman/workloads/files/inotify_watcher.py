@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import errno
 import os
 import struct
 import sys
@@ -15,9 +16,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from steersman.workloads.files.globs import FOLDERS_MAX, SKIPPED_FOLDERS, matches, roots
+from steersman.workloads.files.globs import FOLDERS_MAX, SKIPPED_FOLDERS, is_ignored, matches, roots
 from steersman.workloads.files.search import folder_entries
-from steersman.workloads.files.watcher import FileListener, Watched
+from steersman.workloads.files.watcher import FileListener, ProblemListener, Watched, ignore_problem
 
 #: Events of inotify: written and closed, moved, created, deleted; a folder; the queue is full; the watch has ended.
 _CLOSE_WRITE, _MOVED, _CREATE, _DELETE, _ATTRIB = 0x8, 0xC0, 0x100, 0x200, 0x4
@@ -27,11 +28,24 @@ _HEADER: Final = struct.Struct("iIII")
 
 
 class _Subscription:
-    def __init__(self, watched: Watched, listener: FileListener) -> None:
+    def __init__(self, watched: Watched, listener: FileListener, on_problem: ProblemListener) -> None:
         self.watched = watched
         self.listener = listener
+        self.on_problem = on_problem
+        #: The problems that were reported.
+        self.problems: set[str] = set()
         #: The watched folders by descriptor, relative to the folder of the globs, and whether with those below.
         self.folders: dict[int, tuple[str, bool]] = {}
+
+    def skips(self, path: str, name: str) -> bool:
+        """Whether a folder is not watched."""
+        return name in SKIPPED_FOLDERS or is_ignored(path, self.watched.ignore)
+
+    def complain(self, problem: str) -> None:
+        """Report a problem once."""
+        if problem not in self.problems:
+            self.problems.add(problem)
+            self.on_problem(problem)
 
     def report(self, path: str) -> None:
         if matches(path, self.watched.paths, self.watched.ignore):
@@ -62,14 +76,19 @@ class InotifyWatcher:
         os.close(self._descriptor)
         self._subscriptions.clear()
 
-    def watch(self, key: str, watched: Watched, listener: FileListener) -> None:
-        """Report changes from now on. Calling it again with the same files changes nothing."""
+    def watch(
+        self, key: str, watched: Watched, listener: FileListener, on_problem: ProblemListener = ignore_problem
+    ) -> None:
+        """Report changes from now on. Calling it again with the same files changes nothing.
+
+        Calls ``on_problem`` if it cannot watch all of the files, now or later.
+        """
         known = self._subscriptions.get(key)
         if known is not None and known.watched == watched:
-            known.listener = listener
+            known.listener, known.on_problem = listener, on_problem
             return
         self.forget(key)
-        subscription = self._subscriptions[key] = _Subscription(watched, listener)
+        subscription = self._subscriptions[key] = _Subscription(watched, listener, on_problem)
         for root, is_deep in roots(watched.paths):
             self._add(subscription, root, is_deep=is_deep)
 
@@ -84,17 +103,25 @@ class InotifyWatcher:
     def _add(self, subscription: _Subscription, folder: str, *, is_deep: bool, report: bool = False) -> None:
         """Watch a folder, and those below it. With ``report``, its files count as changed."""
         left = [folder]
-        while left and len(subscription.folders) < FOLDERS_MAX:
+        while left:
+            if len(subscription.folders) >= FOLDERS_MAX:
+                subscription.complain(
+                    f"only {FOLDERS_MAX} folders are watched, and changes in the others are missed:"
+                    " name fewer folders in watch, or more in its ignore"
+                )
+                return
             each = left.pop()
             path = Path(subscription.watched.folder) / each
             descriptor = self._library.inotify_add_watch(self._descriptor, os.fsencode(path), _MASK)
             if descriptor < 0:
+                if problem := _refusal(ctypes.get_errno(), path):
+                    subscription.complain(problem)
                 continue
             subscription.folders[descriptor] = (each, is_deep)
             for entry in folder_entries(path):
                 below = f"{each}/{entry.name}" if each else entry.name
                 if entry.is_dir(follow_symlinks=False):
-                    if is_deep and entry.name not in SKIPPED_FOLDERS:
+                    if is_deep and not subscription.skips(below, entry.name):
                         left.append(below)
                 elif report:
                     subscription.report(below)
@@ -128,5 +155,19 @@ class InotifyWatcher:
             # A new file is reported when it is complete.
             if not mask & _CREATE:
                 subscription.report(path)
-        elif mask & (_CREATE | _MOVED) and is_deep and name not in SKIPPED_FOLDERS:
+        elif mask & (_CREATE | _MOVED) and is_deep and not subscription.skips(path, name):
             self._add(subscription, path, is_deep=True, report=True)
+
+
+def _refusal(error: int, path: Path) -> str:
+    """Why the kernel does not watch a folder, and what to do; empty for a path that is no folder."""
+    if error in {errno.ENOENT, errno.ENOTDIR, errno.ELOOP}:
+        return ""
+    if error == errno.ENOSPC:
+        return (
+            "the kernel watches no more folders, and changes in the others are missed: raise"
+            " fs.inotify.max_user_watches (sudo sysctl fs.inotify.max_user_watches=524288), or watch fewer folders"
+        )
+    return (
+        f"cannot watch {path}: {os.strerror(error)}; allow this user to read the folder, or add it to ignore of watch"
+    )

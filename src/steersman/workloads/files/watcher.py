@@ -9,6 +9,8 @@ import msgspec
 
 #: Called with the path of each changed file, relative to the watched folder, in the event loop.
 FileListener = Callable[[str], None]
+#: Called with a sentence part that says which changes are missed, and what to do.
+ProblemListener = Callable[[str], None]
 
 
 class Watched(msgspec.Struct, frozen=True):
@@ -19,11 +21,20 @@ class Watched(msgspec.Struct, frozen=True):
     ignore: tuple[str, ...] = ()
 
 
+def ignore_problem(_: str) -> None:
+    """Do nothing."""
+
+
 class FileWatcher(Protocol):
     """Reports changes of files."""
 
-    def watch(self, key: str, watched: Watched, listener: FileListener) -> None:
-        """Report changes from now on. Calling it again with the same files changes nothing."""
+    def watch(
+        self, key: str, watched: Watched, listener: FileListener, on_problem: ProblemListener = ignore_problem
+    ) -> None:
+        """Report changes from now on. Calling it again with the same files changes nothing.
+
+        Calls ``on_problem`` if it cannot watch all of the files, now or later.
+        """
         ...
 
     def forget(self, key: str) -> None:
@@ -36,10 +47,16 @@ class SimulatedFileWatcher:
 
     def __init__(self) -> None:
         self.watched: dict[str, Watched] = {}
+        #: Why not all files are watched: set it to simulate a limit.
+        self.problem = ""
         self._listeners: dict[str, FileListener] = {}
 
-    def watch(self, key: str, watched: Watched, listener: FileListener) -> None:
+    def watch(
+        self, key: str, watched: Watched, listener: FileListener, on_problem: ProblemListener = ignore_problem
+    ) -> None:
         """Listen from now on."""
+        if self.problem and self.watched.get(key) != watched:
+            on_problem(self.problem)
         self.watched[key], self._listeners[key] = watched, listener
 
     def forget(self, key: str) -> None:

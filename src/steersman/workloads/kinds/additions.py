@@ -117,3 +117,5 @@ class ReplicaSetObservation(Struct):
     waiting_for: str | None = None
     message: str | None = None
     """Why the set does not run its replicas, as a sentence."""
+    unwatched: str | None = None
+    """Why changes of some watched files are missed, and what to do."""
