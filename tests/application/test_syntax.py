@@ -67,9 +67,12 @@ def test_wrong_variables(tmp_path: Path, text: str, expected: str) -> None:
 def test_an_unset_variable_is_a_warning(tmp_path: Path) -> None:
     """A misspelled variable does not pass without a word."""
     application = load(tmp_path, "services: {a: {command: 'echo $MISSING'}}")
-    assert "the variable MISSING is not set, so it is empty; write $$MISSING for a literal $MISSING" in str(
-        application.warnings[0]
+    words = (
+        "the variable MISSING is not set, so it is empty; set it in the environment or in .env, or write $$MISSING if"
     )
+    assert f"{words} a shell (shell: true) of the service is to replace it" in str(application.warnings[0])
+    application = load(tmp_path / "b", {"compose.yaml": "services: {a: {image: x, command: 'echo $MISSING'}}"})
+    assert f"{words} a shell of the service is to replace it" in str(application.warnings[0])
 
 
 def test_keys_and_extensions_are_not_interpolated(tmp_path: Path) -> None:
@@ -154,9 +157,6 @@ services:
         (r"a 'b\c'", ["a", r"b\c"]),
         ("a=b'c d'e", ["a=bc de"]),
         ("a '' \"\"", ["a", "", ""]),
-        ("a | b", ["a"]),
-        ("a && b", ["a"]),
-        ("a 2> b", ["a"]),
         ("a '|' b", ["a", "|", "b"]),
         ('a --port={{portFor "db"}} b', ["a", '--port={{portFor "db"}}', "b"]),
         ('a "x {{portFor "db"}}"', ["a", 'x {{portFor "db"}}']),
@@ -168,10 +168,46 @@ def test_words(tmp_path: Path, text: str, expected: list[str]) -> None:
     assert only(load(tmp_path, indented)).command == tuple(expected)
 
 
-def test_what_is_dropped_is_named(tmp_path: Path) -> None:
+@pytest.mark.parametrize("text", ["a | b", "a && b", "a 2> b", "a; b"])
+def test_compose_files_keep_the_meaning_of_compose(tmp_path: Path, text: str) -> None:
     """Compose drops a pipe silently; here a warning names the rest and the way out."""
-    warnings = load(tmp_path, "services: {a: {command: 'a | b'}}").warnings
-    assert "command: '| b' is dropped, as in Compose; set shell: true" in str(warnings[0])
+    for service in (f"{{command: '{text}'}}", f"{{image: x, command: '{text}'}}"):
+        application = load(tmp_path, {"compose.yaml": f"services: {{a: {service}}}"})
+        assert only(application).command == ("a",)
+        assert "is dropped, as in Compose; write a list with a shell" in str(application.warnings[0])
+    application = load(tmp_path / "b", {"compose.yaml": "services: {a: {command: 'a $$B'}}"})
+    assert (only(application).command, application.warnings) == (("a", "$B"), ())
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("a && b", "&& b"),
+        ("a || b", "|| b"),
+        ("a | b", "| b"),
+        ("a; b", "; b"),
+        ("a < b", "< b"),
+        ("a 2> b", "> b"),
+        ("serve --port $$PORT", "$PORT"),
+        ("serve --port=$${PORT}", "${PORT}"),
+        ("serve $$(id -u)", "$(id -u)"),
+    ],
+)
+def test_a_process_that_needs_a_shell_and_has_none_is_an_error(tmp_path: Path, text: str, part: str) -> None:
+    """Half of it would run, or the program would get the text $PORT."""
+    file = f"services:\n  a:\n    command: {text}\n"
+    expected = f"/steersman.yaml:3:14: command: only a shell understands '{part}': add shell: true to the service"
+    assert expected in problems(tmp_path, file)
+    service = only(load(tmp_path, f"{file}    shell: true\n"))
+    assert service.command == ("/bin/sh", "-c", text.replace("$$", "$"))
+
+
+@pytest.mark.parametrize("text", ["sh -c 'a && b $$PORT'", 'sh -c "a | b $$PORT"', r"a \$$PORT \;", "a 5$$"])
+def test_quoted_text_is_for_the_program_itself(tmp_path: Path, text: str) -> None:
+    assert not load(tmp_path, f"services:\n  a:\n    command: {text}\n").warnings
+
+
+def test_a_shell_runs_the_whole_command(tmp_path: Path) -> None:
     service = only(load(tmp_path, "services: {a: {command: 'a | b', shell: true}}"))
     assert service.command == ("/bin/sh", "-c", "a | b")
 

@@ -157,8 +157,8 @@ class ServiceReader:
     def _process(self, name: str, key: Node, service: MapNode, deploy: MapNode | None) -> ServiceDefinition:
         values = self._values
         shell = values.boolean(service.get("shell"), "shell")
-        command = values.words(service.get("command"), "command", shell=shell)
-        entrypoint = values.words(service.get("entrypoint"), "entrypoint")
+        command = values.words(service.get("command"), "command", shell=shell, for_process=True)
+        entrypoint = values.words(service.get("entrypoint"), "entrypoint", for_process=True)
         folder_node = service.get("working_dir")
         folder = values.path(folder_node, "working_dir") or absolute(service, ".")
         return replace(

@@ -128,7 +128,12 @@ def interpolate(node: Node, report: Report) -> Node:
             report.error(inner, str(error))
             text = ""
         for name in unset.keys() - warned:
-            report.warn(inner, f"the variable {name} is not set, so it is empty; write $${name} for a literal ${name}")
+            own = "a shell" if inner.origin.is_compose else "a shell (shell: true)"
+            report.warn(
+                inner,
+                f"the variable {name} is not set, so it is empty; set it in the environment or in .env,"
+                f" or write $${name} if {own} of the service is to replace it",
+            )
         warned.update(unset)
         return ScalarNode(inner.origin, inner.line, inner.column, inner.tag, text=text)
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 
 from steersman.application.syntax.nodes import ListNode, MapNode, Node, ScalarNode, described, mapping, scalar
 from steersman.application.syntax.report import Report, shown
-from steersman.application.syntax.words import split_words
+from steersman.application.syntax.words import shell_variable, split_words
 from steersman.golang import duration_nanoseconds
 from steersman.objects import nearest
 
@@ -139,8 +139,13 @@ class Values:
         """Names with values; a name alone has an empty value."""
         return {name: value or "" for name, value in self.pairs(node, what).items()}
 
-    def words(self, node: Node | None, what: str, *, shell: bool = False) -> tuple[str, ...] | None:
-        """The words of a command: a list unchanged, or a string split as Compose does; None if it is missing."""
+    def words(
+        self, node: Node | None, what: str, *, shell: bool = False, for_process: bool = False
+    ) -> tuple[str, ...] | None:
+        """The words of a command: a list unchanged, or a string split as Compose does; None if it is missing.
+
+        ``for_process``: outside Compose files, a string that only a shell can run is an error, because part of it has no effect.
+        """
         if node is None:
             return None
         if isinstance(node, ListNode):
@@ -157,7 +162,12 @@ class Values:
         except ValueError as error:
             self.report.error(node, f"{what}: {error}")
             return ()
-        if dropped:
+        if for_process and not node.origin.is_compose:
+            if part := dropped or shell_variable(text):
+                self.report.error(
+                    node, f"{what}: only a shell understands {shown(part)}: add shell: true to the service, or quote it"
+                )
+        elif dropped:
             advice = "write a list with a shell" if node.origin.is_compose else "set shell: true"
             self.report.warn(
                 node, f"{what}: {shown(dropped)} is dropped, as in Compose; {advice} if a shell should run it"

@@ -13,6 +13,8 @@ _PART = re.compile(
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 _ESCAPES = {"t": "\t", "n": "\n"}
 _ENDS = ";&|<>"
+#: A variable or a substitution, which only a shell replaces.
+_VARIABLE = re.compile(r"\$(?:[A-Za-z_][A-Za-z0-9_]*|\{[^}]*\}?|\([^)]*\)?)")
 #: The kernel accepts no longer argument.
 _CHARACTERS_MAX = 128 * 1024
 
@@ -50,6 +52,25 @@ def split_words(text: str) -> tuple[list[str], str]:
     if in_word:
         words.append("".join(parts))
     return words, text[at:]
+
+
+def shell_variable(text: str) -> str:
+    """The first unquoted variable or substitution of a command string, such as ``$PORT`` or ``$(id)``; empty without one.
+
+    Quoted ones may be for a shell that the command starts: ``sh -c 'echo $PORT'``.
+    """
+    at = 0
+    while at < len(text):
+        if text[at].isspace() or text[at] in _ENDS:
+            at += 1
+            continue
+        if found := _VARIABLE.match(text, at):
+            return found[0]
+        part = _PART.match(text, at)
+        if part is None:
+            return ""
+        at = part.end()
+    return ""
 
 
 def _value(part: re.Match[str]) -> str:
