@@ -6,6 +6,7 @@ import asyncio
 import base64
 import gzip
 import json
+import threading
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -13,7 +14,9 @@ import pytest
 from hostile.loop_gauge import LoopGauge
 
 from samples.embedded import Raw
+from samples.eventually import eventually
 from steersman.apiserver import ApiServer, Authority
+from steersman.apiserver.workers import LARGE
 from steersman.transport import HttpListener, ServerResponse, ServerTls
 
 MAPS = "/api/v1/namespaces/default/configmaps"
@@ -166,3 +169,58 @@ async def test_an_answer_ends_in_time(name: str, tmp_path: Any):
         assert gauge.blocked < BLOCKED_MAX
         assert gauge.memory < 300 * MIB
         assert (await raw.get(MAPS)).code == 200
+
+
+#: Answers in YAML that are long, or whose tree would be large.
+YAML_ANSWERS = {
+    "long": b"a:\n" + b"- {a: b}\n" * 320_000,
+    "dense": b"a: [" + b"[[[[[[[[[[]]]]]]]]]]," * 12_000 + b"]",
+    "aliases": b"a: &a [" + b"x," * 90 + b"]\nb: &b [" + b"*a," * 90 + b"]\nc: &c [" + b"*b," * 90 + b"]\nd: [*c]\n",
+}
+
+
+@pytest.mark.parametrize("name", YAML_ANSWERS)
+@pytest.mark.parametrize("policy", ["Ignore", "Fail"])
+async def test_an_answer_in_yaml_that_cannot_be_read_is_a_failed_call(name: str, policy: str):
+    """Its failurePolicy decides about the write, and others are answered meanwhile."""
+
+    async def call(_: Any, body: bytes, *, timeout: float) -> bytes:  # noqa: ASYNC109 - part of the call
+        return YAML_ANSWERS[name]
+
+    configuration = webhook(url="https://127.0.0.1:1/")
+    configuration["webhooks"][0]["failurePolicy"] = policy
+    async with ApiServer(webhook_caller=call) as server:
+        raw = Raw(server.handler)
+        assert (await raw.post(HOOKS, configuration)).code == 201
+        async with asyncio.timeout(60), LoopGauge() as gauge:
+            answer = await raw.post(MAPS, {"metadata": {"name": "a"}})
+        assert answer.code == (201 if policy == "Ignore" else 500), answer.body
+        assert gauge.blocked < BLOCKED_MAX
+        assert gauge.memory < 100 * MIB
+
+
+async def test_reading_an_answer_is_part_of_the_time_of_a_webhook():
+    """The worker threads may be busy: a write that ignores the webhook does not wait for them."""
+    free, busy = threading.Event(), []
+
+    def wait() -> None:
+        busy.append(True)
+        free.wait()
+
+    async def call(_: Any, body: bytes, *, timeout: float) -> bytes:  # noqa: ASYNC109 - part of the call
+        return b"a: " + b"x" * 40_000
+
+    configuration = webhook(url="https://127.0.0.1:1/")
+    configuration["webhooks"][0] |= {"failurePolicy": "Ignore", "timeoutSeconds": 1}
+    async with ApiServer(webhook_caller=call) as server, asyncio.TaskGroup() as group:
+        raw = Raw(server.handler)
+        assert (await raw.post(HOOKS, configuration)).code == 201
+        for _ in range(2):
+            group.create_task(server.backend.workers.run(wait, size=LARGE))
+        try:
+            await eventually(lambda: len(busy) == 2)
+            async with asyncio.timeout(20):
+                answer = await raw.post(MAPS, {"metadata": {"name": "a"}})
+        finally:
+            free.set()
+        assert answer.code == 201

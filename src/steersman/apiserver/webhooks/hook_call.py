@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from functools import partial
 
@@ -93,6 +94,29 @@ async def call_hook(
     uid = new_uid()
     body = review(subject, target, uid, *objects, version)
     seconds, is_whole = _seconds(attributes, hook)
+    end = asyncio.get_running_loop().time() + seconds
+    answer = await _answer(caller, hook, body, seconds, is_whole=is_whole)
+    read = partial(read_verdict, answer, uid, mutating=mutating, version=version)
+    try:
+        # The worker threads may be busy with other requests.
+        async with asyncio.timeout_at(end):
+            verdict = await workers.run(read, size=len(answer))
+    except TimeoutError:
+        if is_whole:
+            raise timeout(f"{_LATE} - context deadline exceeded") from None
+        raise CallFailed(f"failed to call webhook: its answer was not read within {seconds:g} s") from None
+    for key, value in verdict.annotations.items():
+        attributes.request.annotations.setdefault(f"{hook.name}/{key}", value)
+    for text in verdict.warnings:
+        if text and not _CONTROL.search(text):
+            attributes.warn(text)
+    if not verdict.allowed:
+        raise denied(hook.name, verdict.status)
+    return verdict
+
+
+async def _answer(caller: WebhookCaller, hook: Webhook, body: bytes, seconds: float, *, is_whole: bool) -> bytes:
+    """Call a webhook and return its answer."""
     try:
         answer = await caller(hook.target, body, timeout=seconds)
     except (RequestRejected, CallFailed) as error:
@@ -103,16 +127,7 @@ async def call_hook(
         raise CallFailed(f"failed to call webhook: {error}") from error
     if not isinstance(answer, bytes):  # pyright: ignore[reportUnnecessaryIsInstance] - a caller may be the program's own
         raise CallFailed(f"failed to call webhook: the caller returned a {type(answer).__name__} instead of bytes")
-    read = partial(read_verdict, answer, uid, mutating=mutating, version=version)
-    verdict = await workers.run(read, size=len(answer))
-    for key, value in verdict.annotations.items():
-        attributes.request.annotations.setdefault(f"{hook.name}/{key}", value)
-    for text in verdict.warnings:
-        if text and not _CONTROL.search(text):
-            attributes.warn(text)
-    if not verdict.allowed:
-        raise denied(hook.name, verdict.status)
-    return verdict
+    return answer
 
 
 def _seconds(attributes: Attributes, hook: Webhook) -> tuple[float, bool]:

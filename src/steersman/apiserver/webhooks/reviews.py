@@ -1,6 +1,8 @@
 """Admission reviews: builds the requests to webhooks, and checks the answers.
 
-Guarantee: every invalid answer is rejected with kube-apiserver's message.
+Guarantees
+- Every invalid answer is rejected with kube-apiserver's message.
+- An answer that cannot be read, or takes too long to read, is a failed call: the webhook's ``failurePolicy`` decides.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import msgspec
 
 from steersman.apiserver.admission import Attributes
 from steersman.apiserver.decoding.yaml_text import UnreadableYaml, read_yaml
+from steersman.apiserver.errors import RequestRejected
 from steersman.apiserver.registry.definition import Definition, Tree
 from steersman.apiserver.webhooks.matches import Subject
 from steersman.apiserver.webhooks.targets import CallFailed
@@ -23,6 +26,8 @@ from steersman.objects import AdmissionRequest, AdmissionReview, GroupVersionRes
 from steersman.wire import first_values
 
 V1: Final = "admission.k8s.io/v1"
+#: The longest answer in YAML, in bytes.
+YAML_MAX: Final = 256 * 1024
 _INT32: Final = 2**31
 _encode: Final = msgspec.json.Encoder().encode
 _OPTIONS: Final = {"CREATE": "CreateOptions", "UPDATE": "UpdateOptions", "DELETE": "DeleteOptions"}
@@ -176,8 +181,8 @@ def _parsed(body: bytes) -> Tree:
     """Decode the review in an answer, and check the types of its fields. Raises `CallFailed`."""
     try:
         # As in kube-apiserver, an answer that does not look like JSON is read as YAML.
-        tree: Any = msgspec.json.decode(body) if body.lstrip().startswith(b"{") else read_yaml(body)[0]
-    except UnreadableYaml as error:
+        tree: Any = msgspec.json.decode(body) if body.lstrip().startswith(b"{") else _parsed_yaml(body)
+    except (UnreadableYaml, RequestRejected) as error:
         raise _failed(f"couldn't get version/kind; json parse error: {error}") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         why = json_problem(body, error, "AdmissionReview")
@@ -200,6 +205,13 @@ def _parsed(body: bytes) -> Tree:
             raise _failed(cannot_unmarshal(json_type(value), go_type, f"AdmissionResponse.response.{name}"))
     _check_texts(cast("Tree", response or {}))
     return review
+
+
+def _parsed_yaml(body: bytes) -> Any:
+    """Decode YAML, which takes many times as long as JSON."""
+    if len(body) > YAML_MAX:
+        raise _failed(f"an answer in YAML is limited to {YAML_MAX} bytes (got {len(body)}): answer in JSON")
+    return read_yaml(body)[0]
 
 
 def _check_texts(response: Tree) -> None:
