@@ -155,12 +155,18 @@ async def test_long_yaml_leaves_the_loop_to_others(raw):
     assert turns.count > 20 * used
 
 
-async def test_yaml_of_very_much_is_refused(raw):
-    for number in range(5):
-        await raw.post(MAPS, {"metadata": {"name": f"x{number}"}, "data": {"a": "v" * 1_000_000}})
-    refused = await raw.get(MAPS, accept="application/yaml")
-    assert refused.code == 406
-    assert (await raw.get(f"{MAPS}?limit=2", accept="application/yaml")).code == 200
+async def test_answers_are_computed_one_at_a_time_and_users_take_turns():
+    """A user who asks for many costly answers delays another user's by one or two."""
+    workers, order, running = Workers(), [], []
+
+    async def ask(user: str) -> None:
+        await workers.answer(lambda: (running.append(user), order.append(user), running.pop()), size=LARGE, user=user)
+        assert not running
+
+    await asyncio.gather(*(ask(user) for user in [*["greedy"] * 30, "kim"]))
+    workers.close()
+    assert order.index("kim") <= 2
+    assert order.count("greedy") == 30
 
 
 async def test_a_wide_table_leaves_the_loop_to_others():

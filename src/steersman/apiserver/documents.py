@@ -18,8 +18,6 @@ from steersman.apiserver.registry.definition import Definition
 from steersman.apiserver.storage import Record
 
 _METADATA = b'"metadata":{'
-#: How many bytes of a list are printed at a time.
-_PIECE = 128 * 1024
 _encode = msgspec.json.Encoder().encode
 
 
@@ -91,31 +89,39 @@ def whole(record: Record, *, revision: int = 0) -> bytes:
     if not revision:
         return record.value
     value = record.value
-    at = value.index(_METADATA) + len(_METADATA)
+    at = _after_metadata(value)
     return b'%b"resourceVersion":"%d",%b' % (value[:at], revision, value[at:])
 
 
-def item_pieces(head: bytes, records: Iterable[Record], *, kind: str = "") -> Iterator[bytes]:
-    """A list of stored objects after its head, in pieces: each object is copied once, when its piece is requested.
+def printed_items(records: Iterable[Record], *, kind: str = "") -> Iterator[bytes]:
+    """Stored objects as items of a list.
 
     Items of built-in kinds do not repeat the kind of the list; ``kind`` is the prefix of all others.
     """
-    opening = kind.encode() or b"{"
-    parts: list[bytes | memoryview] = [head]
-    first = b'%b"metadata":{"resourceVersion":"%%d",' % opening.replace(b"%", b"%%")
-    following, template = b"," + first, first
-    size = 0
+    template = _item_template(kind)
     for record in records:
-        value = record.value
-        at = value.index(_METADATA) + len(_METADATA)
-        parts += (template % record.modified, memoryview(value)[at:])
+        yield template % record.modified + record.value[_after_metadata(record.value) :]
+
+
+def joined_items(records: Iterable[Record], before: bytes, after: bytes, *, kind: str = "") -> bytes:
+    """The same, separated by commas, between two texts: each object is copied once."""
+    parts: list[bytes | memoryview] = [before]
+    template = _item_template(kind)
+    following = b"," + template
+    for record in records:
+        parts += (template % record.modified, memoryview(record.value)[_after_metadata(record.value) :])
         template = following
-        size += len(value)
-        if size > _PIECE:
-            yield b"".join(parts)
-            parts, size = [], 0
-    parts.append(b"]}\n")
-    yield b"".join(parts)
+    parts.append(after)
+    return b"".join(parts)
+
+
+def _item_template(kind: str) -> bytes:
+    return b'%b"metadata":{"resourceVersion":"%%d",' % (kind.encode() or b"{").replace(b"%", b"%%")
+
+
+def _after_metadata(value: bytes) -> int:
+    """Where the first field of the metadata begins."""
+    return value.index(_METADATA) + len(_METADATA)
 
 
 def metadata_of(record: Record, *, revision: int = 0) -> bytes:

@@ -63,6 +63,7 @@ class ServerRequest:
         "info",
         "media_type",
         "response_headers",
+        "sends_pieces",
         "size",
         "user",
         "warnings",
@@ -89,6 +90,8 @@ class ServerRequest:
         self.authorizer: Authorizer | None = None
         #: Headers to add to every response to the request.
         self.response_headers: tuple[tuple[str, str], ...] = ()
+        #: Whether the answer is sent in pieces, and ends: other bodies in pieces are streams.
+        self.sends_pieces = False
         #: Annotations for the audit event.
         self.annotations: dict[str, str] = {}
 

@@ -24,6 +24,8 @@ import logging
 from contextlib import AsyncExitStack
 from typing import Self, Unpack
 
+import msgspec
+
 from steersman.aio import Supervisor
 from steersman.apiserver.admission import (
     Admission,
@@ -34,7 +36,7 @@ from steersman.apiserver.admission import (
     builtin_plugins,
     chosen_plugins,
 )
-from steersman.apiserver.answers import answer_refusal, page_not_found
+from steersman.apiserver.answers import answer_refusal, in_media_type, page_not_found
 from steersman.apiserver.bootstrap import create_objects
 from steersman.apiserver.chain import (
     AuditHook,
@@ -289,7 +291,7 @@ class ApiServer:
         if request.response_headers:
             # Copy the response: a handler may return one that it reuses.
             headers = (*reply.headers, *request.response_headers)
-            reply = ServerResponse(status=reply.status, headers=headers, body=reply.body)
+            reply = msgspec.structs.replace(reply, headers=headers)
         if wire.method == "HEAD" and isinstance(reply.body, bytes):
             reply.body = b""
         return reply
@@ -330,10 +332,14 @@ class ApiServer:
 
     def _assembled(self) -> NextHandler:
         """The chain as one function."""
-        step: NextHandler = self._route
+        step: NextHandler = self._performed
         for handler in reversed(self.chain):
             step = _linked(handler, step)
         return step
+
+    async def _performed(self, request: ServerRequest) -> ServerResponse:
+        """The last step of the chain."""
+        return await in_media_type(request, await self._route(request), self.backend.workers)
 
     async def _route(self, request: ServerRequest) -> ServerResponse:
         if request.user is UNKNOWN:

@@ -86,6 +86,7 @@ from steersman.wire.table import (
     TableColumn as TableColumn,
     TableRow as TableRow,
     TableRowCondition as TableRowCondition,
+    print_row as print_row,
     print_table as print_table,
 )
 from steersman.wire.version import ServerVersion as ServerVersion, parse_version as parse_version

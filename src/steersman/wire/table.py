@@ -82,9 +82,15 @@ def print_table(table: Table) -> bytes:
             kind="Table",
             metadata=_Meta(table.resource_version, table.continue_, table.remaining_item_count),
             column_definitions=table.columns,
-            rows=tuple(
-                _Row(row.cells, row.conditions, msgspec.Raw(b"null" if row.object is None else row.object))
-                for row in table.rows
-            ),
+            rows=tuple(map(_row, table.rows)),
         )
     )
+
+
+def print_row(row: TableRow) -> bytes:
+    """Print one row of a table."""
+    return _encoder.encode(_row(row))
+
+
+def _row(row: TableRow) -> _Row:
+    return _Row(row.cells, row.conditions, msgspec.Raw(b"null" if row.object is None else row.object))

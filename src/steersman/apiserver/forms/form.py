@@ -7,11 +7,11 @@ Guarantees
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Iterator
 
 import msgspec
 
-from steersman.apiserver.documents import item_pieces, served, whole
+from steersman.apiserver.documents import joined_items, printed_items, served, whole
 from steersman.apiserver.registry.builtin.strategy import definition_of
 from steersman.apiserver.registry.builtin.types.canonical_form import empty, knows
 from steersman.apiserver.registry.definition import Definition, Tree
@@ -41,13 +41,21 @@ class Form:
         """One object, at its own revision or at that of an event."""
         raise NotImplementedError
 
-    def page(self, records: Iterable[Record], meta: ListMetadata) -> bytes:
-        """A list."""
+    def head(self, meta: ListMetadata) -> bytes:
+        """A list before its first item: its last field holds the items."""
         raise NotImplementedError
 
-    def pieces(self, records: Iterable[Record], meta: ListMetadata) -> Iterable[bytes]:
-        """A list, piece by piece; after the first piece is requested, nothing fails any more."""
-        return (self.page(records, meta),)
+    def items(self, records: Iterable[Record]) -> Iterator[bytes]:
+        """Objects as items of a list."""
+        raise NotImplementedError
+
+    def joined(self, records: Iterable[Record], before: bytes = b"", after: bytes = b"") -> bytes:
+        """Objects as items of a list, separated by commas, between two texts."""
+        return b"".join((before, b",".join(self.items(records)), after))
+
+    def page(self, records: Iterable[Record], meta: ListMetadata) -> bytes:
+        """A whole list."""
+        return self.joined(records, self.head(meta), b"]}\n")
 
     def bookmark(self, revision: int, *, ends_initial: bool) -> bytes:
         """An object that holds only a revision."""
@@ -70,24 +78,30 @@ class WholeForm(Form):
             record = self.definition.on_read(record)
         return whole(served(self.definition, record), revision=revision)
 
-    def page(self, records: Iterable[Record], meta: ListMetadata) -> bytes:
-        """A list; items of built-in kinds omit their kind."""
-        return b"".join(self.pieces(records, meta))
-
-    def pieces(self, records: Iterable[Record], meta: ListMetadata) -> Iterable[bytes]:
+    def head(self, meta: ListMetadata) -> bytes:
         definition = self.definition
-        if definition.conversion is not None:
-            records = [served(definition, record) for record in records]
-        if definition.on_read is not None:
-            records = map(definition.on_read, records)
-        head = b'{"kind":"%b","apiVersion":"%b","metadata":%b,"items":[' % (
+        return b'{"kind":"%b","apiVersion":"%b","metadata":%b,"items":[' % (
             definition.list_kind.encode(),
             definition.gvk.api_version.encode(),
             _encode(_told_of_custom(meta) if definition.custom else meta),
         )
-        gvk = definition.gvk
-        kind = f'{{"kind":"{gvk.kind}","apiVersion":"{gvk.api_version}",' if definition.custom else ""
-        return item_pieces(head, records, kind=kind)
+
+    def items(self, records: Iterable[Record]) -> Iterator[bytes]:
+        return printed_items(self._served(records), kind=self._kind())
+
+    def joined(self, records: Iterable[Record], before: bytes = b"", after: bytes = b"") -> bytes:
+        return joined_items(self._served(records), before, after, kind=self._kind())
+
+    def _served(self, records: Iterable[Record]) -> Iterable[Record]:
+        definition = self.definition
+        if definition.conversion is not None:
+            records = (served(definition, record) for record in records)
+        return records if definition.on_read is None else map(definition.on_read, records)
+
+    def _kind(self) -> str:
+        """What an item begins with: those of built-in kinds omit their kind."""
+        gvk = self.definition.gvk
+        return f'{{"kind":"{gvk.kind}","apiVersion":"{gvk.api_version}",' if self.definition.custom else ""
 
     def bookmark(self, revision: int, *, ends_initial: bool) -> bytes:
         gvk = self.definition.gvk
@@ -117,6 +131,12 @@ class BetaForm(Form):
 
     def one(self, record: Record, *, revision: int = 0) -> bytes:
         return _as_beta(self._form.one(record, revision=revision))
+
+    def head(self, meta: ListMetadata) -> bytes:
+        return _as_beta(self._form.head(meta))
+
+    def items(self, records: Iterable[Record]) -> Iterator[bytes]:
+        return map(_as_beta, self._form.items(records))
 
     def page(self, records: Iterable[Record], meta: ListMetadata) -> bytes:
         return _as_beta(self._form.page(records, meta))

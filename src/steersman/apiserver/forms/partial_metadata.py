@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Iterator
 
 import msgspec
 
@@ -54,16 +54,22 @@ class PartialForm(Form):
                 f"you requested PartialObjectMetadataList, but the requested object is not a list {what}"
             )
 
-    def page(self, records: Iterable[Record], meta: ListMetadata) -> bytes:
+    def head(self, meta: ListMetadata) -> bytes:
+        """A list before its first item; 406 if this is a form for single objects only."""
         if not self._lists:
             what = f"(*{_internal(self.definition)}.{self.definition.list_kind})"
             raise not_this_form(f"you requested PartialObjectMetadata, but the requested object is a list {what}")
-        items = b",".join([partial(self.definition, record) for record in records])
-        head = b'{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","metadata":%b,"items":['
-        if not items:
-            # kube-apiserver prints null only here.
-            return head[:-1] % _encode(meta) + b"null}\n"
-        return b"".join((head % _encode(meta), items, b"]}\n"))
+        return b'{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","metadata":%b,"items":[' % _encode(
+            meta
+        )
+
+    def items(self, records: Iterable[Record]) -> Iterator[bytes]:
+        return (partial(self.definition, record) for record in records)
+
+    def page(self, records: Iterable[Record], meta: ListMetadata) -> bytes:
+        printed = super().page(records, meta)
+        # kube-apiserver prints null only here.
+        return printed.removesuffix(b"[]}\n") + b"null}\n" if printed.endswith(b":[]}\n") else printed
 
     def bookmark(self, revision: int, *, ends_initial: bool) -> bytes:
         return print_bookmark("PartialObjectMetadata", _API_VERSION, revision, ends_initial=ends_initial)

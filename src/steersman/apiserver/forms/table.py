@@ -7,7 +7,7 @@ Guarantees
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Iterator
 from typing import Any
 
 from steersman.apiserver.documents import decode_stored, served, whole
@@ -16,7 +16,7 @@ from steersman.apiserver.forms.partial_metadata import partial
 from steersman.apiserver.registry.ages import since
 from steersman.apiserver.registry.definition import Column, Definition, Tree
 from steersman.apiserver.storage import Record
-from steersman.wire import Table, TableColumn, TableRow, TableRowCondition, print_table
+from steersman.wire import Table, TableColumn, TableRow, TableRowCondition, print_row, print_table
 
 _NAME = (
     "Name must be unique within a namespace. Is required when creating resources, although some resources may allow a "
@@ -32,6 +32,7 @@ _CREATED = (
 )
 
 
+_NO_ROWS = b'"rows":[]}\n'
 _FIRST = "0001-01-01T00:00:00Z"
 
 
@@ -84,20 +85,28 @@ class TableForm(Form):
         )
         return self._printed(table)
 
-    def page(self, records: Iterable[Record], meta: ListMetadata) -> bytes:
-        """A table of many rows."""
+    def head(self, meta: ListMetadata) -> bytes:
+        """A table before its first row."""
         table = Table(
             columns=self._columns(),
-            rows=tuple(self._row(record, 0) for record in records),
+            rows=(),
             resource_version=meta.resource_version,
             continue_=meta.continue_,
             remaining_item_count=meta.remaining_item_count,
         )
-        printed = self._printed(table)
-        if not table.rows and columns_of(self.definition)[-1].name == CREATED_COLUMN.name:
-            # kube-apiserver prints null for kinds without their own columns.
-            printed = printed.replace(b'"rows":[]', b'"rows":null', 1)
-        return printed
+        return self._printed(table).removesuffix(b"]}")
+
+    def items(self, records: Iterable[Record]) -> Iterator[bytes]:
+        """Rows."""
+        return (_escaped(print_row(self._row(record, 0))) for record in records)
+
+    def page(self, records: Iterable[Record], meta: ListMetadata) -> bytes:
+        """A table of many rows."""
+        printed = super().page(records, meta)
+        if columns_of(self.definition)[-1].name != CREATED_COLUMN.name or not printed.endswith(_NO_ROWS):
+            return printed
+        # kube-apiserver prints null for kinds without their own columns.
+        return printed.removesuffix(b"[]}\n") + b"null}\n"
 
     def bookmark(self, revision: int, *, ends_initial: bool) -> bytes:
         """A table with one empty row that holds a revision."""
@@ -125,10 +134,7 @@ class TableForm(Form):
         return self if not self._headers else TableForm(self.definition, include=self._include, headers=False)
 
     def _printed(self, table: Table) -> bytes:
-        printed = print_table(table)
-        if b"<" in printed:
-            # As Go prints texts; cells such as <none> are the only place where this matters.
-            printed = printed.replace(b"<", b"\\u003c").replace(b">", b"\\u003e")
+        printed = _escaped(print_table(table))
         if self._headers:
             return printed
         return printed.replace(b'"columnDefinitions":[]', b'"columnDefinitions":null', 1)
@@ -161,6 +167,11 @@ class TableForm(Form):
             case _:
                 shown = partial(self.definition, record, revision=revision)
                 return TableRow(cells=cells, conditions=conditions, object=shown)
+
+
+def _escaped(printed: bytes) -> bytes:
+    """As Go prints texts; cells such as <none> are the only place where this matters."""
+    return printed.replace(b"<", b"\\u003c").replace(b">", b"\\u003e")
 
 
 def _cell(column: Column, obj: Tree) -> Any:

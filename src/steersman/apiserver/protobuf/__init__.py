@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         read_message as read_message,
     )
     from steersman.apiserver.protobuf.writer import (
+        ListWriter as ListWriter,
         has_protobuf as has_protobuf,
         to_protobuf as to_protobuf,
         watch_frame as watch_frame,

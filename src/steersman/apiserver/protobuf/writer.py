@@ -30,6 +30,9 @@ Tree: TypeAlias = dict[str, Any]
 _Write: TypeAlias = Callable[[Any], bytes]
 
 _MAGIC: Final = b"k8s\x00"
+_ENVELOPE_END: Final = b"\x1a\x00\x22\x00"
+#: The tag of a list's items.
+_ITEM: Final = b"\x12"
 _META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1"
 _META_GROUP: Final = "meta.k8s.io/"
 #: The type whose schema permits any fields, and whose message has none.
@@ -53,8 +56,11 @@ def has_protobuf(kind: GroupVersionKind) -> bool:
 
 def envelope(api_version: str, kind: str, message: bytes) -> bytes:
     """A message wrapped in the envelope that names its type."""
-    type_meta = b"".join((delimited(b"\x0a", api_version.encode()), delimited(b"\x12", kind.encode())))
-    return b"".join((_MAGIC, delimited(b"\x0a", type_meta), delimited(b"\x12", message), b"\x1a\x00\x22\x00"))
+    return b"".join((_MAGIC, _type_meta(api_version, kind), delimited(b"\x12", message), _ENVELOPE_END))
+
+
+def _type_meta(api_version: str, kind: str) -> bytes:
+    return delimited(b"\x0a", delimited(b"\x0a", api_version.encode()) + delimited(b"\x12", kind.encode()))
 
 
 def watch_frame(type_: str, obj: bytes) -> bytes:
@@ -81,10 +87,18 @@ def _writer_of(api_version: str, kind: str) -> _Write:
     shape = shape_of(GroupVersionKind(group, version, kind))
     if shape is not None and shape.kind == "struct":
         return _struct(shape)
+    return _list(_item_writer(api_version, kind))
+
+
+def _item_writer(api_version: str, kind: str) -> _Write:
+    """The function that writes an item of a list. Raises LookupError if the list has no message type."""
+    if api_version.startswith(_META_GROUP) and kind == "PartialObjectMetadataList":
+        return _partial
+    group, _, version = api_version.rpartition("/")
     item = shape_of(GroupVersionKind(group, version, kind.removesuffix("List"))) if kind.endswith("List") else None
     if item is None:
         raise LookupError(f"{api_version} {kind} has no message type")
-    return _list(_struct(item))
+    return _struct(item)
 
 
 def _meta_writer(kind: str) -> _Write:
@@ -104,14 +118,41 @@ def _partial(tree: Tree) -> bytes:
 
 
 def _list(item: _Write) -> _Write:
-    meta = _struct(referred(f"{_META}.ListMeta"))
-
     def write(tree: Tree) -> bytes:
-        parts = [delimited(b"\x0a", meta(tree.get("metadata") or {}))]
-        parts += [delimited(b"\x12", item(each)) for each in tree.get("items") or ()]
+        parts = [_list_metadata(tree)]
+        parts += [delimited(_ITEM, item(each)) for each in tree.get("items") or ()]
         return b"".join(parts)
 
     return write
+
+
+def _list_metadata(tree: Tree) -> bytes:
+    return delimited(b"\x0a", _struct(referred(f"{_META}.ListMeta"))(tree.get("metadata") or {}))
+
+
+class ListWriter:
+    """Writes a list in its envelope, item by item. The bytes are those of `to_protobuf`.
+
+    ``tree`` is the list without its items. Raises LookupError if it has no message type.
+    """
+
+    def __init__(self, tree: Tree) -> None:
+        self._api_version, self._kind = tree["apiVersion"], tree["kind"]
+        self._metadata = _list_metadata(tree)
+        self._item = _item_writer(self._api_version, self._kind)
+
+    def begin(self, length: int) -> bytes:
+        """What comes before the items, given the length of all of them."""
+        size = varint(len(self._metadata) + length)
+        return b"".join((_MAGIC, _type_meta(self._api_version, self._kind), b"\x12", size, self._metadata))
+
+    def item(self, tree: Tree) -> bytes:
+        """An item."""
+        return delimited(_ITEM, self._item(tree))
+
+    def end(self) -> bytes:
+        """What comes after the items."""
+        return _ENVELOPE_END
 
 
 # --- messages

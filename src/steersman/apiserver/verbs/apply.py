@@ -14,7 +14,6 @@ from copy import deepcopy
 from typing import Any, NoReturn, cast
 
 from steersman.aio import collector_paused
-from steersman.apiserver.answers import answer
 from steersman.apiserver.bodies import read_body, read_patched
 from steersman.apiserver.bounds import check_names, check_values
 from steersman.apiserver.context import VerbContext
@@ -28,6 +27,7 @@ from steersman.apiserver.request import ServerRequest
 from steersman.apiserver.verbs.managed_fields import check_applied
 from steersman.apiserver.verbs.object_names import check_name, take_namespace
 from steersman.apiserver.verbs.options import WriteOptions, write_options
+from steersman.apiserver.verbs.responses import answer_object
 from steersman.apiserver.verbs.update import Change
 from steersman.golang import cannot_unmarshal, json_type
 from steersman.transport import ServerResponse
@@ -44,7 +44,7 @@ async def apply(context: VerbContext, request: ServerRequest) -> ServerResponse:
     if not subresource or definition.strategy.create_on_update:
         change.create = applying.anew
     record = await change.make()
-    return answer(request, form.one(record), status=201 if change.created else 200)
+    return await answer_object(context, request, form, record, status=201 if change.created else 200)
 
 
 def _read_yaml(body: bytes) -> tuple[Any, list[str]]:

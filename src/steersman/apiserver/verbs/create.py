@@ -14,7 +14,6 @@ import msgspec
 
 from steersman.aio import name_suffix
 from steersman.apiserver.admission.attributes import Attributes
-from steersman.apiserver.answers import answer
 from steersman.apiserver.bodies import read_body, read_object
 from steersman.apiserver.context import VerbContext
 from steersman.apiserver.decoding.body import media_type_of
@@ -30,6 +29,7 @@ from steersman.apiserver.storage import Mismatch, Record
 from steersman.apiserver.verbs.managed_fields import managed_update
 from steersman.apiserver.verbs.object_names import take_namespace
 from steersman.apiserver.verbs.options import WriteOptions, read_version, write_options
+from steersman.apiserver.verbs.responses import answer_object
 from steersman.transport import ServerResponse
 
 #: Attempts to generate a free name.
@@ -59,7 +59,7 @@ async def create(context: VerbContext, request: ServerRequest) -> ServerResponse
 
     obj = await context.workers.run(new_object, size=request.size)
     record = await create_object(context, request, obj, options)
-    return answer(request, form.one(record), status=201)
+    return await answer_object(context, request, form, record, status=201)
 
 
 async def create_object(

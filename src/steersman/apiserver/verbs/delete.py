@@ -12,7 +12,7 @@ from typing import NamedTuple
 import msgspec
 
 from steersman.apiserver.admission.attributes import Attributes
-from steersman.apiserver.answers import answer, answer_status
+from steersman.apiserver.answers import answer_status
 from steersman.apiserver.bodies import read_body, read_delete_options
 from steersman.apiserver.context import VerbContext
 from steersman.apiserver.documents import decode_served, encode_served
@@ -24,6 +24,7 @@ from steersman.apiserver.request import ServerRequest
 from steersman.apiserver.storage import Mismatch, Record
 from steersman.apiserver.verbs.deletion_rules import check_preconditions, decide, refuse_lost_version
 from steersman.apiserver.verbs.options import DeleteOptions, delete_options
+from steersman.apiserver.verbs.responses import answer_object
 from steersman.errors import ApiStatus, StatusDetails
 from steersman.patches import quickly_equal
 from steersman.transport import ServerResponse
@@ -48,7 +49,7 @@ async def delete(context: VerbContext, request: ServerRequest) -> ServerResponse
     outcome = await delete_object(context, request, namespace, info.name, options)
     code = 202 if not outcome.is_gone and options.orphan_dependents is False else 200
     if outcome.is_marked or context.definition.returns_deleted:
-        return answer(request, form.one(outcome.record), status=code)
+        return await answer_object(context, request, form, outcome.record, status=code)
     return answer_status(request, success(context, info.name, outcome.uid), code=code)
 
 

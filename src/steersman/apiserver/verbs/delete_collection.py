@@ -6,13 +6,13 @@ request deleted first is not a failure.
 
 from __future__ import annotations
 
-from steersman.apiserver.answers import answer
 from steersman.apiserver.context import VerbContext
 from steersman.apiserver.errors import RequestRejected
 from steersman.apiserver.forms import form_for
 from steersman.apiserver.request import ServerRequest
 from steersman.apiserver.verbs.delete import delete_object, read_options
 from steersman.apiserver.verbs.list import Listing, list_options
+from steersman.apiserver.verbs.responses import answer_records
 from steersman.transport import ServerResponse
 
 
@@ -31,4 +31,4 @@ async def delete_collection(context: VerbContext, request: ServerRequest) -> Ser
         except RequestRejected as refused:
             if refused.status.code != 404:
                 raise
-    return answer(request, form.page(records, meta))
+    return await answer_records(context, request, form, records, meta)

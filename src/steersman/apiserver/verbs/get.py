@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from steersman.apiserver.answers import answer
 from steersman.apiserver.context import VerbContext
 from steersman.apiserver.errors import bad_request, not_found, too_large_resource_version
 from steersman.apiserver.forms import form_for
 from steersman.apiserver.request import ServerRequest
 from steersman.apiserver.storage import Record
 from steersman.apiserver.verbs.options import read_version, version_of_get, wrong_version
+from steersman.apiserver.verbs.responses import answer_object
 from steersman.transport import ServerResponse
 from steersman.wire import first_values
 
@@ -16,7 +16,7 @@ from steersman.wire import first_values
 async def get(context: VerbContext, request: ServerRequest) -> ServerResponse:
     """Answer a GET of an object or its status; both return the object."""
     form = form_for(context.definition, request)
-    return answer(request, form.one(await read(context, request)))
+    return await answer_object(context, request, form, await read(context, request))
 
 
 async def read(context: VerbContext, request: ServerRequest) -> Record:

@@ -16,17 +16,16 @@ from typing import Any
 
 import msgspec
 
-from steersman.apiserver.answers import answer, answer_pieces
 from steersman.apiserver.context import VerbContext
 from steersman.apiserver.errors import bad_request, expired, too_large_resource_version
 from steersman.apiserver.forms import ListMetadata, form_for
-from steersman.apiserver.forms.form import WholeForm
 from steersman.apiserver.go_types.reader import TypedReader, Unreadable, parse_pairs
 from steersman.apiserver.go_types.shapes import Shape
 from steersman.apiserver.request import ServerRequest
 from steersman.apiserver.storage import Compacted, FutureRevision, Page, Record
 from steersman.apiserver.verbs.get import await_revision
 from steersman.apiserver.verbs.options import not_a_number, read_version, refuse_options, wrong_version
+from steersman.apiserver.verbs.responses import answer_records
 from steersman.apiserver.watching.pace import Pace
 from steersman.apiserver.watching.selection import Selection, check_syntax
 from steersman.golang import json_problem
@@ -45,25 +44,13 @@ _NOT_BASE64 = re.compile("[^A-Za-z0-9_-]")
 _URL_SAFE = str.maketrans("-_+/", "+/!!")
 #: Number of objects read at a time when a selector may exclude any of them.
 _LOOKED_AT = 1000
-#: A list of more objects is streamed while it is printed, so that other requests do not wait.
-_AT_ONCE = 500
-#: The size in bytes that a table cell counts as, in addition to its object.
-_CELL = 64
-#: So is a list of more bytes: a slow client must not hold a copy of everything.
-_BYTES_AT_ONCE = 512 * 1024
 
 
 async def list_(context: VerbContext, request: ServerRequest) -> ServerResponse:
     """Answer a GET of a collection."""
     form = form_for(context.definition, request)
     records, meta = await Listing(context, request, list_options(request)).read()
-    if not isinstance(form, WholeForm):
-        # Tables and the like are computed from every object.
-        size = sum(len(record.value) for record in records) + len(records) * len(context.definition.columns) * _CELL
-        return answer(request, await context.workers.run(lambda: form.page(records, meta), size=size))
-    if len(records) > _AT_ONCE or sum(len(record.value) for record in records) > _BYTES_AT_ONCE:
-        return answer_pieces(request, form.pieces(records, meta))
-    return answer(request, form.page(records, meta))
+    return await answer_records(context, request, form, records, meta)
 
 
 def list_options(request: ServerRequest) -> ListOptions:

@@ -15,7 +15,6 @@ from typing import Any, cast
 
 import msgspec
 
-from steersman.apiserver.answers import answer
 from steersman.apiserver.bodies import parse_json, read_body, read_patched
 from steersman.apiserver.context import VerbContext
 from steersman.apiserver.decoding import said_twice
@@ -27,6 +26,7 @@ from steersman.apiserver.request import ServerRequest
 from steersman.apiserver.verbs.apply import apply
 from steersman.apiserver.verbs.object_names import check_name, take_namespace
 from steersman.apiserver.verbs.options import WriteOptions, write_options
+from steersman.apiserver.verbs.responses import answer_object
 from steersman.apiserver.verbs.update import Change
 from steersman.errors import ApiStatus, StatusDetails
 from steersman.golang import cannot_unmarshal, json_problem, json_type, printed_value
@@ -68,7 +68,7 @@ async def patch(context: VerbContext, request: ServerRequest) -> ServerResponse:
         return _patched(definition, request, (form_of_patch, body), current, options)
 
     change = Change(context, request, options, patched, part=info.subresource)
-    return answer(request, form.one(await change.make()))
+    return await answer_object(context, request, form, await change.make())
 
 
 def count_growth(request: ServerRequest, form: str, body: bytes) -> None:

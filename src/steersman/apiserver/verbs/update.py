@@ -15,7 +15,6 @@ from typing import Any
 import msgspec
 
 from steersman.apiserver.admission.attributes import Attributes, WriteView
-from steersman.apiserver.answers import answer
 from steersman.apiserver.bodies import read_body, read_object
 from steersman.apiserver.context import VerbContext
 from steersman.apiserver.documents import copied, decode_served, encode_served
@@ -30,6 +29,7 @@ from steersman.apiserver.verbs.create import create_object, small_enough, warn_o
 from steersman.apiserver.verbs.managed_fields import managed_update
 from steersman.apiserver.verbs.object_names import check_name, take_namespace
 from steersman.apiserver.verbs.options import WriteOptions, read_version, write_options
+from steersman.apiserver.verbs.responses import answer_object
 from steersman.objects import GroupKind
 from steersman.objects.field_problems import problem
 from steersman.patches import json_equal, quickly_equal
@@ -58,7 +58,7 @@ async def update(context: VerbContext, request: ServerRequest) -> ServerResponse
     if definition.strategy.create_on_update:
         change.create = lambda: replacement({})
     record = await change.make()
-    return answer(request, form.one(record), status=201 if change.created else 200)
+    return await answer_object(context, request, form, record, status=201 if change.created else 200)
 
 
 def read_replacement(context: VerbContext, request: ServerRequest, body: bytes, options: WriteOptions) -> Tree:

@@ -12,14 +12,16 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing
+from functools import partial
 
 from steersman.aio import randomness
 from steersman.apiserver import protobuf
 from steersman.apiserver.context import VerbContext
 from steersman.apiserver.errors import RequestRejected, expired, too_large_resource_version
 from steersman.apiserver.forms import Form, form_for
+from steersman.apiserver.forms.form import WholeForm
 from steersman.apiserver.forms.partial_metadata import PartialForm
 from steersman.apiserver.request import ServerRequest
 from steersman.apiserver.storage import Page, Record
@@ -129,6 +131,9 @@ class _Stream:
         self._form: Form = form
         self._is_protobuf = request.media_type == PROTOBUF
         self._encode = _protobuf_frame if self._is_protobuf else encode_frame
+        #: Whether a frame is little more than a copy of stored bytes: a thread computes any other.
+        self._is_copied = isinstance(form, WholeForm) and not self._is_protobuf
+        self._user = request.user.name
         self._bookmarks = options.allow_bookmarks
         self._wants_initial = bool(options.send_initial_events)
         self._window: Window = context.feed.window(context.definition.prefix)
@@ -189,8 +194,9 @@ class _Stream:
     async def _pieces(self) -> AsyncGenerator[bytes]:
         if self._initial is not None:
             page, self._initial = self._initial, None
-            for piece in self._initial_pieces(page):
-                yield piece
+            async with aclosing(self._initial_pieces(page)) as initial:
+                async for piece in initial:
+                    yield piece
         loop = asyncio.get_running_loop()
         next_bookmark = self._next_bookmark()
         while True:
@@ -255,23 +261,29 @@ class _Stream:
         due = min(time + self._context.limits.bookmarks, last)
         return due if due > time else math.inf
 
-    def _initial_pieces(self, page: Page) -> Iterator[bytes]:
+    async def _initial_pieces(self, page: Page) -> AsyncGenerator[bytes]:
         """The existing objects, printed piece by piece as the client reads. It holds only references to shared records."""
-        frames: list[bytes] = []
-        size = 0
-        for record in page.records:
-            frame = self._encode("ADDED", self._next_form().one(record))
-            frames.append(frame)
-            size += len(frame)
-            if size > _PIECE:
-                self._context.metrics.sent(self._info, len(frames))
-                yield b"".join(frames)
-                frames, size = [], 0
+        records, at, left = page.records, 0, b""
+        while at < len(records):
+            start, size = at, 0
+            while at < len(records) and (at == start or size + len(records[at].value) <= _PIECE):
+                size += len(records[at].value)
+                at += 1
+            if left:
+                yield left
+            left = await self._computed(partial(self._initial_frames, records[start:at]), size)
+            self._context.metrics.sent(self._info, at - start)
         if self._bookmarks:
-            frames.append(self._bookmark(page.revision, ends_initial=True))
-        if frames:
-            self._context.metrics.sent(self._info, len(frames))
-            yield b"".join(frames)
+            self._context.metrics.sent(self._info, 1)
+            left += self._bookmark(page.revision, ends_initial=True)
+        if left:
+            yield left
+
+    async def _computed(self, work: Callable[[], bytes], size: int) -> bytes:
+        return work() if self._is_copied else await self._context.workers.answer(work, size=size, user=self._user)
+
+    def _initial_frames(self, records: list[Record]) -> bytes:
+        return b"".join([self._encode("ADDED", self._next_form().one(record)) for record in records])
 
     async def _selected(self, records: list[Record]) -> list[Record]:
         if not self._selection.by_content:

@@ -104,7 +104,8 @@ async def answer_scale(context: VerbContext, request: ServerRequest) -> ServerRe
             record = await _patch(context, request)
         case _:
             raise method_not_allowed()
-    obj = decode_served(definition, record)
+    decoded = partial(decode_served, definition, record)
+    obj = await context.workers.answer(decoded, size=len(record.value), user=request.user.name)
     if request.info.verb == "get" and definition.custom:
         _check_replicas(definition, obj)
     shown = scale_of(definition, obj)
