@@ -487,3 +487,98 @@ async def test_tls_mistakes_are_named(tmp_path):
     missing = ServerTls(certificate_file=str(tmp_path / "a.crt"), key_file=str(tmp_path / "a.key"))
     with pytest.raises(ConfigError, match=r"cannot load the server certificate .*a\.crt with the key"):
         await HttpListener(hello, tls=missing).start()
+
+
+def told(header: str) -> bytes:
+    return f"GET / HTTP/1.1\r\nHost: x\r\nX-User: {header}\r\n\r\n".encode()
+
+
+async def test_the_last_connections_are_reserved():
+    """Clients that take all connections with endless responses get 429 in the last ones; the privileged are answered."""
+
+    async def endless():
+        while True:
+            yield b"a line\n"
+            await asyncio.sleep(0.01)
+
+    async def stream(request: HttpRequest) -> ServerResponse:
+        return ServerResponse(status=200, body=endless() if request.header("X-User") == "kim" else b"hello")
+
+    def is_root(request: HttpRequest) -> bool:
+        return request.header("X-User") == "root"
+
+    async with HttpListener(stream, max_connections=32, privileged=is_root, grace=0.1) as listener:
+        assert listener.capacity == 30
+        writers, heads = [], []
+        try:
+            for _ in range(40):
+                reader, writer = await asyncio.open_connection("127.0.0.1", listener.port)
+                writers.append(writer)
+                writer.write(told("kim"))
+                async with asyncio.timeout(60):
+                    heads.append(await reader.readuntil(b"\r\n\r\n"))
+            assert [head.split()[1] for head in heads] == [b"200"] * 30 + [b"429"] * 10
+            assert b"Retry-After: 1\r\n" in heads[-1]
+            assert b"Connection: close\r\n" in heads[-1]
+            for _ in range(3):
+                assert b"hello" in await talk(listener, told("root").replace(b"Host", b"Connection: close\r\nHost"))
+            reset(writers[0])
+            # a connection that ends leaves its place to another
+            async with asyncio.timeout(60):
+                while b" 200 " not in await talk(listener, told("lee").replace(b"Host", b"Connection: close\r\nHost")):
+                    pass
+        finally:
+            for writer in writers:
+                writer.transport.abort()
+
+
+class Place:
+    """Something that a response holds."""
+
+    def __init__(self) -> None:
+        self.released = asyncio.Event()
+
+    def release(self) -> None:
+        self.released.set()
+
+
+async def test_a_response_ends_at_its_deadline():
+    """A client that reads a little now and then is not stalled, and must not hold a place for ever."""
+    place = Place()
+
+    async def handler(request: HttpRequest) -> ServerResponse:
+        deadline = asyncio.get_running_loop().time() + 0.2
+        return ServerResponse(status=200, body=b"x" * 50_000_000, deadline=deadline, lease=place)
+
+    async with HttpListener(handler) as listener:
+        reader, writer = await asyncio.open_connection("127.0.0.1", listener.port, limit=1024)
+        writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        async with asyncio.timeout(60):
+            await reader.readuntil(b"\r\n\r\n")
+            await place.released.wait()
+            with contextlib.suppress(ConnectionError):
+                while await reader.read(1 << 20):
+                    pass
+        writer.transport.abort()
+
+
+@pytest.mark.parametrize("path", ["/sent", "/left"])
+async def test_a_response_releases_what_it_holds(path: str):
+    place = Place()
+
+    async def pieces():
+        while True:
+            yield b"x" * 10_000
+
+    async def handler(request: HttpRequest) -> ServerResponse:
+        return ServerResponse(status=200, body=b"short" if path == "/sent" else pieces(), lease=place)
+
+    async with HttpListener(handler) as listener:
+        reader, writer = await asyncio.open_connection("127.0.0.1", listener.port)
+        writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        async with asyncio.timeout(60):
+            await reader.readuntil(b"\r\n\r\n")
+            if path == "/left":
+                reset(writer)
+            await place.released.wait()
+        writer.transport.abort()

@@ -20,6 +20,7 @@ from steersman.transport.protocol import (
     DEFAULT_TIMEOUT as DEFAULT_TIMEOUT,
     MAX_BODY as MAX_BODY,
     Handler as Handler,
+    Lease as Lease,
     Push as Push,
     Pushing as Pushing,
     Response as Response,

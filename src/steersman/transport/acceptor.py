@@ -58,7 +58,8 @@ class Acceptor:
         self._protocol = protocol
         self._established = established
         self._end_idle = end_idle
-        self._limit = affordable(limit)
+        #: How many connections there can be.
+        self.limit = affordable(limit)
         self._context = context
         self._handshake_timeout = handshake_timeout
         self._sockets: list[socket.socket] = []
@@ -149,7 +150,7 @@ class Acceptor:
 
     def _make_room(self) -> bool:
         """Whether one more connection fits, after ending another if necessary."""
-        return len(self._handshakes) + self._established() < self._limit or self._end_one()
+        return len(self._handshakes) + self._established() < self.limit or self._end_one()
 
     def _end_one(self) -> bool:
         """End a handshake or connection that does nothing; returns whether there was one."""

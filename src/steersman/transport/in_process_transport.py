@@ -92,7 +92,10 @@ class InProcessTransport(Closable):
         try:
             async with limit:
                 answer = await self._handler(request)
-                body = answer.body if isinstance(answer.body, bytes) else await _joined(answer.body)
+                try:
+                    body = answer.body if isinstance(answer.body, bytes) else await _joined(answer.body)
+                finally:
+                    answer.release()
         except asyncio.CancelledError:
             if self._closed:
                 raise exchange.broken("without a response") from None
@@ -154,14 +157,17 @@ class _Exchange:
         set_peer(None)
         try:
             answer = await handler(self.request)
-            if isinstance(answer.body, bytes):
-                self._body = answer.body
-            else:
-                self._pieces = Channel(_PIECES_HELD)
-            if not self.head.done():
-                self.head.set_result((answer.status, CIMultiDictProxy(CIMultiDict(answer.headers))))
-            if self._pieces is not None and not isinstance(answer.body, bytes):
-                await self._send_body(answer.body, self._pieces)
+            try:
+                if isinstance(answer.body, bytes):
+                    self._body = answer.body
+                else:
+                    self._pieces = Channel(_PIECES_HELD)
+                if not self.head.done():
+                    self.head.set_result((answer.status, CIMultiDictProxy(CIMultiDict(answer.headers))))
+                if self._pieces is not None and not isinstance(answer.body, bytes):
+                    await self._send_body(answer.body, self._pieces)
+            finally:
+                answer.release()
             self._whole = True
         except ChannelClosed:
             pass

@@ -6,6 +6,7 @@ Guarantees
   reading.
 - The number of connections is bounded, including TLS handshakes. A connection over the limit ends a slow handshake,
   else the connection idle for longest, else one with a late body; if there is none, it is rejected. See `acceptor`.
+- With ``privileged``, the last connections are reserved: other requests there get 429, and the connection ends.
 - Long bodies are bounded in bytes together, and those of one sender have a share of that. See `body_memory`.
 - A request whose end two programs could see in different places is rejected, as in kube-apiserver: one with a transfer
   encoding besides ``chunked``, or with any in HTTP/1.0. Nothing is read as a request after one that asks for an upgrade.
@@ -26,12 +27,13 @@ import ssl
 from collections.abc import AsyncIterable, Callable
 from contextlib import AsyncExitStack
 from functools import lru_cache
+from itertools import islice
 from typing import Any, Self
 
 from aiohttp import HttpVersion10, HttpVersion11, web
 
 from steersman.aio import Closable
-from steersman.transport.acceptor import SLOW, Acceptor
+from steersman.transport.acceptor import SLOW, Acceptor, affordable
 from steersman.transport.body_memory import BodyMemory, BodyMemoryFull
 from steersman.transport.peer import Peer, set_peer
 from steersman.transport.protocol import Handler, Push, Pushing, ServerResponse
@@ -47,6 +49,8 @@ _HEADERS_MAX = 100
 _PIECE_MAX = 64 * 1024
 #: Bodies up to this size are read before `before_body` is called.
 _SMALL_BODY = 64 * 1024
+#: How many connections are reserved at most.
+_RESERVED_MAX = 64
 #: Seconds that a client has for a TLS handshake.
 _HANDSHAKE_TIMEOUT = 5.0
 
@@ -63,6 +67,7 @@ class HttpListener(Closable):
 
     ``before_body`` is called with a request before its long body is read. It returns a response to reject it, or the
     name of the sender, whose long bodies share a bound. By default the sender is the client's address.
+    ``privileged`` returns whether a request may use a reserved connection.
     """
 
     def __init__(
@@ -78,6 +83,7 @@ class HttpListener(Closable):
         stall_timeout: float = 60.0,
         max_connections: int = 10_000,
         before_body: Callable[[HttpRequest], ServerResponse | str] | None = None,
+        privileged: Callable[[HttpRequest], bool] | None = None,
         grace: float = 5.0,
         on_certificate_read: Callable[[bool], None] | None = None,
     ) -> None:
@@ -90,6 +96,11 @@ class HttpListener(Closable):
         self._stall_timeout = stall_timeout
         self._max_connections = max_connections
         self._before_body = before_body
+        self._privileged = privileged
+        most = affordable(max_connections)
+        reserved = 0 if privileged is None else max(1, min(_RESERVED_MAX, most // 16))
+        #: How many connections there can be that are not reserved.
+        self.capacity = max(1, most - reserved)
         self._body_memory = BodyMemory()
         self._grace = grace
         self._http: web.Server | None = None
@@ -193,6 +204,14 @@ class HttpListener(Closable):
             return len(connections)
         return sum(each.transport is not None for each in connections)
 
+    def _is_reserved(self, connection: web.RequestHandler) -> bool:
+        """Whether a connection is one of the reserved: the first ones are not."""
+        connections = self._http.connections if self._http is not None else []
+        if len(connections) <= self.capacity:
+            return False
+        open_ = (each for each in connections if each.transport is not None)  # in the order they were made
+        return connection not in islice(open_, self.capacity)
+
     def _end_idle(self) -> bool:
         """End the connection idle for longest, or one with a late body; returns whether there was one."""
         connections = self._http.connections if self._http is not None else []
@@ -236,7 +255,7 @@ class HttpListener(Closable):
                 request = await self._read(incoming, held)
                 reply = await self._handle(request) if isinstance(request, HttpRequest) else request
                 del request
-            return await _send(incoming, reply)
+            return await _send_in_time(incoming, reply)
         finally:
             self._answering.pop(task, None)
 
@@ -247,6 +266,8 @@ class HttpListener(Closable):
         if refusal is not None:
             return refusal
         request = HttpRequest(incoming.method, path, parse_query(query), _headers(incoming))
+        if self._privileged is not None and self._is_reserved(incoming.protocol) and not self._privileged(request):
+            return _refuse(429, "too many connections: the last ones are for administrators; try again later", _LATER)
         if not incoming.can_read_body:
             return request
         protocol = incoming.protocol
@@ -376,6 +397,21 @@ def _peer_of(incoming: web.BaseRequest) -> Peer:
     certificate = tls.getpeercert(binary_form=True) if tls is not None else None
     host, port = str(name[0]), int(name[1])  # pyright: ignore[reportUnknownArgumentType] - untyped in asyncio
     return Peer(host=host, port=port, certificate=certificate or b"")
+
+
+async def _send_in_time(incoming: web.BaseRequest, reply: ServerResponse) -> web.StreamResponse:
+    """Send a response, and release what it holds."""
+    deadline = asyncio.timeout_at(reply.deadline)
+    try:
+        async with deadline:
+            return await _send(incoming, reply)
+    except TimeoutError:
+        if not deadline.expired():
+            raise
+        # The connection is closed: the client reads too slowly.
+        return web.StreamResponse(status=reply.status)
+    finally:
+        reply.release()
 
 
 async def _send(incoming: web.BaseRequest, reply: ServerResponse) -> web.StreamResponse:

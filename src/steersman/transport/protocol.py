@@ -138,12 +138,29 @@ class Pushing(Protocol):
     def __aiter__(self) -> AsyncIterator[bytes]: ...
 
 
+class Lease(Protocol):
+    """Something that a response holds while it is sent. A lease that is dropped is released, too."""
+
+    def release(self) -> None:
+        """End the lease; releasing twice does nothing."""
+        ...
+
+
 class ServerResponse(msgspec.Struct, kw_only=True):
     """The server's side of a response; an iterator as `body` is consumed no faster than the client reads."""
 
     status: int
     headers: Pairs = ()
     body: bytes | AsyncIterable[bytes] = b""
+    #: The time of the loop by which a listener must have sent the response; later it closes the connection.
+    deadline: float | None = None
+    #: What the response holds until it has been sent, or will not be sent any more.
+    lease: Lease | None = None
+
+    def release(self) -> None:
+        """Release what the response holds."""
+        if self.lease is not None:
+            self.lease.release()
 
 
 #: A server as one function. It is cancelled when the client disconnects.

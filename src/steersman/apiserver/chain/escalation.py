@@ -15,10 +15,10 @@ from typing import Any, cast
 import msgspec
 
 from steersman.apiserver.admission import AdmissionOperation, Attributes, Plugin
-from steersman.apiserver.chain.rbac import MASTERS, Rbac, RoleRef, Rule, listed
+from steersman.apiserver.chain.rbac import Rbac, RoleRef, Rule, listed
 from steersman.apiserver.chain.rbac_coverage import TooManyCombinations, go_list, missing
 from steersman.apiserver.errors import RequestRejected, bad_request, forbidden, not_found, unnamed
-from steersman.apiserver.identity import Access, Authorizer
+from steersman.apiserver.identity import MASTERS, Access, Authorizer
 from steersman.apiserver.registry.definition import Tree
 from steersman.apiserver.storage import Storage
 from steersman.golang import quoted

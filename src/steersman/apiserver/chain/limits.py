@@ -1,10 +1,12 @@
 """Limits of requests: their duration and their number.
 
 Guarantees
-- A short-running request ends in time: its own ``timeout``, at most the server's, then 504.
+- A short-running request ends in time: its own ``timeout``, at most the server's, then 504. Later than that, its
+  response is not sent any more: the listener closes the connection.
+- A request keeps its place until its response has been sent.
 - The number of requests in flight is limited; an excess request is answered at once with 429 and Retry-After.
 - One user has at most half of the places, so that no user can take them all.
-- Watches have no deadline and no place here: they end by their own timeout.
+- Watches and other streams have no deadline. Their number is limited for each user but administrators.
 
 The size of a body is limited elsewhere: in `bodies` and `decoding`.
 """
@@ -14,9 +16,12 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable
+from typing import Final, TypeAlias
+
+from msgspec.structs import replace
 
 from steersman.apiserver.errors import RequestRejected, bad_request, too_many_requests
-from steersman.apiserver.identity import User
+from steersman.apiserver.identity import MASTERS, User
 from steersman.apiserver.request import NextHandler, ServerRequest
 from steersman.golang import duration_nanoseconds
 from steersman.transport import ServerResponse
@@ -25,6 +30,8 @@ from steersman.wire import first_values
 #: Verbs that only read.
 READING = frozenset({"get", "list", "watch", "head", "options"})
 
+#: The size in bytes of a body that fits the buffers of a connection.
+_SHORT: Final = 64 * 1024
 #: kube-apiserver's answer to a request that took too long: its text names no kind.
 _LATE = ServerResponse(
     status=504,
@@ -36,11 +43,36 @@ _LATE = ServerResponse(
 )
 
 
+_Counts: TypeAlias = Counter[object]
+
+
+class _Place:
+    """One in each of some counts, until it is released or dropped."""
+
+    def __init__(self, *counted: tuple[_Counts, object]) -> None:
+        self._counted = counted
+        for counts, key in counted:
+            counts[key] += 1
+
+    def release(self) -> None:
+        """Give the place back; doing so twice changes nothing."""
+        counted, self._counted = self._counted, ()
+        for counts, key in counted:
+            counts[key] -= 1
+            if not counts[key]:
+                del counts[key]
+
+    def __del__(self) -> None:
+        # A response may be dropped before it is sent: its client left.
+        self.release()
+
+
 class RequestLimits:
     """A handler of the chain that limits requests: ``RequestLimits(timeout=60, reading=400, writing=200)``.
 
     ``timeout`` is in seconds; ``reading`` and ``writing`` are how many requests of each sort may be in flight.
-    ``sender`` finds a request's user, such as `Authentication.sender`; without it all requests count for one user.
+    ``watching`` is how many watches and other streams one user may have; administrators may have any number.
+    ``sender`` finds a request's user, such as `Authentication.sender`; without it no user has a limit of its own.
     """
 
     def __init__(
@@ -49,51 +81,77 @@ class RequestLimits:
         timeout: float = 60.0,
         reading: int = 400,
         writing: int = 200,
+        watching: int = 1000,
         sender: Callable[[ServerRequest], User] | None = None,
     ) -> None:
         self._timeout = timeout
         self._most = {True: reading, False: writing}
-        self._under_way = {True: 0, False: 0}
+        self.watching = watching
         self.sender = sender
-        #: How many requests of each sort a user has in flight.
-        self._of_user: Counter[tuple[bool, str]] = Counter()
+        #: How many requests of each sort are in flight.
+        self._under_way: _Counts = Counter()
+        #: The same for each user, and how many streams each has.
+        self._of_user: _Counts = Counter()
+        self._streams: _Counts = Counter()
 
     async def __call__(self, request: ServerRequest, next_: NextHandler) -> ServerResponse:
         """Pass a request on, within the limits."""
+        user = self._user(request)
         if request.info.verb == "watch":
-            return await next_(request)
+            return await self._held(request, next_, self._stream(user))
         seconds = self._seconds(request)
-        reads = request.info.verb in READING
-        place = (reads, self._user(request))
-        if self._under_way[reads] >= self._most[reads] or (place[1] and self._of_user[place] >= self._share(reads)):
-            raise too_many_requests()
-        self._under_way[reads] += 1
-        self._of_user[place] += 1
-        deadline = asyncio.timeout(seconds)
+        place = self._place(request.info.verb in READING, user)
+        end = asyncio.get_running_loop().time() + seconds
+        deadline = asyncio.timeout_at(end)
         try:
             async with deadline:
-                return await next_(request)
+                reply = await self._held(request, next_, place)
         except TimeoutError:
             if not deadline.expired():
                 raise
             return ServerResponse(status=_LATE.status, headers=_LATE.headers, body=_LATE.body)
-        finally:
-            self._under_way[reads] -= 1
-            self._of_user[place] -= 1
-            if not self._of_user[place]:
-                del self._of_user[place]
+        if reply.lease is None:
+            return reply
+        if request.sends_pieces or isinstance(reply.body, bytes):
+            return replace(reply, deadline=end)
+        place.release()
+        return replace(reply, lease=self._stream(user))
 
-    def _share(self, reads: bool) -> int:  # noqa: FBT001 - the sort of a request
-        return max(1, self._most[reads] // 2)
-
-    def _user(self, request: ServerRequest) -> str:
-        """The name of a request's user; empty if unknown, and then the request ends quickly."""
-        if self.sender is None:
-            return ""
+    async def _held(self, request: ServerRequest, next_: NextHandler, place: _Place) -> ServerResponse:
+        """The response, with the place until it is sent. A short body needs none: the buffers take it."""
+        is_held = False
         try:
-            return self.sender(request).name
+            reply = await next_(request)
+            is_held = not isinstance(reply.body, bytes) or len(reply.body) > _SHORT
+            return replace(reply, lease=place) if is_held else reply
+        finally:
+            if not is_held:
+                place.release()
+
+    def _place(self, reads: bool, user: User | None) -> _Place:  # noqa: FBT001 - the sort of a request
+        """A place for a request; 429 if there is none."""
+        most = self._most[reads]
+        mine = None if user is None else (reads, user.name)
+        if self._under_way[reads] >= most or (mine is not None and self._of_user[mine] >= max(1, most // 2)):
+            raise too_many_requests()
+        return _Place((self._under_way, reads), *(() if mine is None else ((self._of_user, mine),)))
+
+    def _stream(self, user: User | None) -> _Place:
+        """A place for a stream; 429 if its user has too many."""
+        if user is None or MASTERS in user.groups:
+            return _Place()
+        if self._streams[user.name] >= self.watching:
+            raise too_many_requests()
+        return _Place((self._streams, user.name))
+
+    def _user(self, request: ServerRequest) -> User | None:
+        """A request's user; None if unknown, and then the request ends quickly."""
+        if self.sender is None:
+            return None
+        try:
+            return self.sender(request)
         except RequestRejected:
-            return ""
+            return None
 
     def _seconds(self, request: ServerRequest) -> float:
         """The time limit of a request: its own, but at most the server's."""

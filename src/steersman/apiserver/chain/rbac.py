@@ -14,10 +14,9 @@ from typing import NamedTuple, TypeVar
 
 import msgspec
 
-from steersman.apiserver.identity import Access, Decision, User
+from steersman.apiserver.identity import MASTERS, Access, Decision, User
 from steersman.apiserver.storage import Record, Storage
 
-MASTERS = "system:masters"
 _GROUP = "rbac.authorization.k8s.io"
 _ACCOUNT = "system:serviceaccount:"
 #: How many decoded roles, and how many bindings, are cached.

@@ -8,4 +8,9 @@ from steersman.apiserver.identity.access import (
 )
 from steersman.apiserver.identity.account_tokens import AccountTokens as AccountTokens
 from steersman.apiserver.identity.peer import request_peer as request_peer
-from steersman.apiserver.identity.user import IN_PROCESS as IN_PROCESS, UNKNOWN as UNKNOWN, User as User
+from steersman.apiserver.identity.user import (
+    IN_PROCESS as IN_PROCESS,
+    MASTERS as MASTERS,
+    UNKNOWN as UNKNOWN,
+    User as User,
+)

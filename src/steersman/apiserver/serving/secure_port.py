@@ -4,6 +4,8 @@ Guarantees
 - It listens only on loopback unless another host is named; every connection uses TLS, with its own authority.
 - Requests without a certificate of that authority or a token are rejected, except for health and version; their long
   bodies are not read.
+- The last connections are for administrators: a request of another user there gets 429. The streams of one user take
+  at most half of the others.
 - When the kubeconfig exists, the server answers; server and port end with the ``async with``.
 """
 
@@ -20,7 +22,7 @@ from steersman.apiserver.bootstrap import publish_address
 from steersman.apiserver.chain import Authentication, AuthenticationAudit, RequestLimits
 from steersman.apiserver.chain.authentication import ANONYMOUS
 from steersman.apiserver.errors import RequestRejected, unauthorized
-from steersman.apiserver.identity import User
+from steersman.apiserver.identity import MASTERS, User
 from steersman.apiserver.request import ServerRequest
 from steersman.apiserver.server import ApiServer
 from steersman.apiserver.serving.certificates import Authority
@@ -29,7 +31,7 @@ from steersman.transport import HttpListener, ServerResponse, ServerTls
 from steersman.wire import HttpRequest
 
 #: The user of the kubeconfig.
-ADMIN, MASTERS = "admin", "system:masters"
+ADMIN = "admin"
 
 
 class Served(NamedTuple):
@@ -84,8 +86,15 @@ async def serve(
             require_client=False,
         )
         listening = HttpListener(
-            server.handler, port=port, host=host, tls=tls, grace=grace, before_body=_before_body(server)
+            server.handler,
+            port=port,
+            host=host,
+            tls=tls,
+            grace=grace,
+            before_body=_before_body(server),
+            privileged=_is_administrator(server, authentication),
         )
+        _leave_connections(server, listening.capacity)
         async with server, listening as listener:
             await publish_address(server.registry, server.storage, host, listener.port, authority.certificate)
             path = Path(kubeconfig) if kubeconfig is not None else place / "kubeconfig"
@@ -99,6 +108,25 @@ def _tell_users_apart(server: ApiServer, authentication: Authentication) -> None
     for handler in server.chain:
         if isinstance(handler, RequestLimits):
             handler.sender = handler.sender or authentication.sender
+
+
+def _leave_connections(server: ApiServer, capacity: int) -> None:
+    """Let one user's streams take at most half of the connections."""
+    for handler in server.chain:
+        if isinstance(handler, RequestLimits):
+            handler.watching = min(handler.watching, max(1, capacity // 2))
+
+
+def _is_administrator(server: ApiServer, authentication: Authentication) -> Callable[[HttpRequest], bool]:
+    """A check whether the sender of a request is an administrator, by its credentials alone."""
+
+    def check(wire: HttpRequest) -> bool:
+        try:
+            return MASTERS in authentication.sender(ServerRequest(wire, accounts=server.account_tokens)).groups
+        except RequestRejected:
+            return False
+
+    return check
 
 
 def _before_body(server: ApiServer) -> Callable[[HttpRequest], ServerResponse | str]:
