@@ -12,7 +12,7 @@ from steersman.client import Hidden
 from steersman.controller import Cause
 from steersman.controller.causes import NO_CAUSES
 from steersman.objects import GroupVersionKind, Key
-from steersman.telemetry import JsonFormatter, TerminalFormatter, configure_logging
+from steersman.telemetry import JsonFormatter, StackText, TerminalFormatter, configure_logging
 
 log = logging.getLogger("ship")
 
@@ -154,3 +154,38 @@ def test_configuring_again_replaces(lines) -> None:
     log.info("once")
     assert first.getvalue() == ""
     assert len(parsed(second)) == 1
+
+
+FORGED = 'x\x1b[2J\x07\n12:00:00.000 INFO    forged: admin logged in\n{"level":"info"}\u2028\r\x9b2J\u202e\ud800'
+
+
+@pytest.mark.parametrize("form", ["terminal", "json"])
+def test_text_from_elsewhere_forges_no_line(lines, form) -> None:
+    """Whoever may create an object could otherwise write the log of its operator."""
+    stream = lines(Terminal() if form == "terminal" else None, form=form)
+    log.warning("invalid value %s", FORGED, extra={"field": FORGED})
+    log.error("cannot reconcile %s", FORGED, exc_info=ValueError(FORGED))
+    text = stream.getvalue()
+    assert "admin logged in" in text.split("\n")[0]
+    assert not set("\x07\r\x9b\u2028\u202e\ud800") & set(text)
+    assert "\x1b[2J" not in text
+    if form == "json":
+        assert [line["level"] for line in parsed(stream)] == ["warning", "error"]
+    else:
+        # A record begins with a painted time; every line of a traceback is indented.
+        assert all(line.startswith(("\x1b[2m", "    ")) for line in text.rstrip("\n").split("\n"))
+
+
+def test_a_stack_keeps_its_lines(lines) -> None:
+    """The report of a blocked loop is a stack: on one line nobody could read it."""
+    stream = lines(Terminal(), form="terminal")
+    log.error("blocked by %s%s", "a\nb", StackText('\n  File "x.py", line 1\n    sleep(9)\n'))
+    first, *rest = stream.getvalue().splitlines()
+    assert first.endswith("blocked by a\\nb")
+    assert rest == ['      File "x.py", line 1', "        sleep(9)"]
+
+
+def test_arguments_that_do_not_fit_cost_no_line() -> None:
+    """The standard library would print a traceback with the raw text instead."""
+    record = logging.makeLogRecord({"msg": "%d ships", "args": ("two",)})
+    assert json.loads(JsonFormatter().format(record))["message"] == "%d ships (cannot format its arguments: TypeError)"

@@ -17,6 +17,7 @@ from typing import Any, Self
 
 import msgspec
 
+from steersman.telemetry import StackText
 from steersman.telemetry.stacks import line_of, text_of, thread_stack
 
 _log = logging.getLogger("steersman.controller")
@@ -45,16 +46,21 @@ class Blocked(msgspec.Struct, frozen=True):
     line: str = ""
 
     def __str__(self) -> str:
+        return f"{self.sentences}\n{self.stack}"
+
+    @property
+    def sentences(self) -> str:
+        """The report without the stack."""
         at = f" at {self.line}" if self.line else ""
         return (
             f"the event loop was blocked for {self.seconds:.2f} s by {self.task}{at}: nothing else could run. "
-            f"Await it, or move it out of the loop with asyncio.to_thread.\n{self.stack}"
+            "Await it, or move it out of the loop with asyncio.to_thread."
         )
 
 
 def log_blocked(blocked: Blocked) -> None:
     """Log a report; the default of a watchdog."""
-    _log.warning("%s", blocked, extra={"task_name": blocked.task})
+    _log.warning("%s%s", blocked.sentences, StackText(f"\n{blocked.stack}"), extra={"task_name": blocked.task})
 
 
 class Watchdog:

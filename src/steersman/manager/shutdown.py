@@ -20,6 +20,7 @@ from typing import Any
 from steersman.manager.builtin_checks import NotYet
 from steersman.manager.signals import LAST_SECONDS, on_signals
 from steersman.manager.state import State
+from steersman.telemetry import StackText
 from steersman.telemetry.stacks import busy_threads, line_of, task_stack, text_of, thread_stack
 
 _log = logging.getLogger("steersman.manager")
@@ -124,7 +125,7 @@ class Shutdown:
             threads.append(("the event loop", thread_stack(self._thread)))
         stacks = "".join(f"\n{name}:\n{text_of(stack)}" for name, stack in (*found, *threads)[:_NAMED])
         named = _listed(found) or _listed(threads)
-        _log.error("the program %s, %s; still running: %s%s", verdict, why, named, stacks)
+        _log.error("the program %s, %s; still running: %s%s", verdict, why, named, StackText(stacks))
 
     def _reconciles(self) -> list[tuple[str, StackSummary]]:
         """The running reconciles, each with its stack."""
@@ -144,4 +145,6 @@ def report_threads(why: str) -> None:
     """Log the threads that keep the process running."""
     threads = [(f"thread {name}", stack) for name, stack in busy_threads()]
     stacks = "".join(f"\n{name}:\n{text_of(stack)}" for name, stack in threads[:_NAMED])
-    _log.error("the process exits now, %s; still running: %s%s", why, _listed(threads) or "Python itself", stacks)
+    _log.error(
+        "the process exits now, %s; still running: %s%s", why, _listed(threads) or "Python itself", StackText(stacks)
+    )

@@ -8,6 +8,8 @@ Guarantees:
   work.
 - A cause that fails many keys is logged with one traceback and a count (`FailureLog`).
 - OpenTelemetry is used if it is installed and a provider is configured; it is imported for the first span.
+- One log record is one line, and a traceback below it is indented: no text from elsewhere can forge a line, or control
+  the terminal (`terminal_text`).
 - Field values are written with their own `str`, so values that hide themselves, like the client's secrets, stay hidden.
 """
 
@@ -24,6 +26,7 @@ from steersman.telemetry.failure_log import (
 )
 from steersman.telemetry.logs import (
     JsonFormatter as JsonFormatter,
+    MessageFormatter as MessageFormatter,
     TerminalFormatter as TerminalFormatter,
     configure_logging as configure_logging,
 )
@@ -52,4 +55,15 @@ from steersman.telemetry.spans import (
     is_tracing as is_tracing,
     span as span,
 )
-from steersman.telemetry.tracebacks import passed_user_code as passed_user_code, user_frames as user_frames
+from steersman.telemetry.terminal_text import (
+    indented as indented,
+    painted as painted,
+    program_text as program_text,
+    rendered as rendered,
+    visible as visible,
+)
+from steersman.telemetry.tracebacks import (
+    StackText as StackText,
+    passed_user_code as passed_user_code,
+    user_frames as user_frames,
+)

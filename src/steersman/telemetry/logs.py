@@ -5,6 +5,8 @@ Guarantees
 - A JSON line is one line, whatever it contains, and starts with the standard fields. A value unknown to JSON, or with
   its own ``__str__``, is written as text.
 - On a terminal, a value with a short form (``in_short()``) uses it, unless the level is debug.
+- Text from elsewhere forges no line and controls no terminal: control characters are shown escaped, in a message also
+  line feeds, and a traceback is indented. Only stacks of our own (`StackText`) span lines.
 - A value that cannot be written never costs the line, and never fails the caller.
 """
 
@@ -17,8 +19,14 @@ from typing import Any, Literal, TextIO
 
 import msgspec
 
+from steersman.telemetry.terminal_text import escaped_json, indented, visible
+from steersman.telemetry.tracebacks import StackText
+
 #: The attributes of every record; all others came from ``extra=``.
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+
+#: Before each line that belongs to the record above it.
+_INDENT = "    "
 
 _COLORS = {"DEBUG": "2", "INFO": "36", "WARNING": "33", "ERROR": "31", "CRITICAL": "1;31"}
 
@@ -47,6 +55,34 @@ def _is_better_as_text(value: object) -> bool:
     return isinstance(value, msgspec.Struct | tuple) and type(value).__str__ is not object.__str__  # pyright: ignore[reportUnknownArgumentType, reportUnknownMemberType]
 
 
+def _message(record: logging.LogRecord) -> str:
+    """The message, even if its arguments do not fit."""
+    try:
+        return record.getMessage()
+    except Exception as error:  # noqa: BLE001 - as above
+        return f"{record.msg} (cannot format its arguments: {type(error).__name__})"
+
+
+def _message_lines(record: logging.LogRecord) -> str:
+    """The message on one line, followed by the stacks in it, indented."""
+    message = _message(record)
+    stacks = [each for each in record.args if isinstance(each, StackText)] if isinstance(record.args, tuple) else []
+    parts: list[str] = []
+    for stack in filter(None, stacks):
+        before, _, message = message.partition(stack)
+        parts += (visible(before), "\n", indented(stack.strip("\n"), _INDENT))
+    return "".join((*parts, visible(message)))
+
+
+class MessageFormatter(logging.Formatter):
+    """The message alone, and an indented traceback."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Format one record."""
+        line = _message_lines(record)
+        return f"{line}\n{indented(self.formatException(record.exc_info), _INDENT)}" if record.exc_info else line
+
+
 class JsonFormatter(logging.Formatter):
     """One JSON object per line: time, level, logger, message, the fields, and the traceback as ``error``."""
 
@@ -56,7 +92,7 @@ class JsonFormatter(logging.Formatter):
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
             "logger": record.name,
-            "message": record.getMessage(),
+            "message": _message(record),
         }
         for name, value in _fields_of(record).items():
             # a field must not hide a standard one
@@ -65,10 +101,10 @@ class JsonFormatter(logging.Formatter):
         if record.exc_info:
             line["error"] = self.formatException(record.exc_info)
         try:
-            return msgspec.json.encode(line, enc_hook=_text).decode()
+            return escaped_json(msgspec.json.encode(line, enc_hook=_text).decode())
         except (TypeError, ValueError, UnicodeError, RecursionError, OverflowError):
             plain = {name: _text(value).encode("utf-8", "replace").decode() for name, value in line.items()}
-            return msgspec.json.encode(plain).decode()
+            return escaped_json(msgspec.json.encode(plain).decode())
 
 
 class TerminalFormatter(logging.Formatter):
@@ -84,11 +120,11 @@ class TerminalFormatter(logging.Formatter):
         moment = datetime.fromtimestamp(record.created).astimezone().strftime("%H:%M:%S.%f")[:-3]
         level = self._painted(f"{record.levelname:<7}", _COLORS.get(record.levelname, "0"))
         fields = " ".join(f"{name}={self._shown(value)}" for name, value in _fields_of(record).items())
-        line = f"{self._painted(moment, '2')} {level} {record.getMessage()}"
+        line = f"{self._painted(moment, '2')} {level} {_message_lines(record)}"
         if fields:
             line += f"  {self._painted(fields, '2')}"
         if record.exc_info:
-            line += f"\n{self.formatException(record.exc_info)}"
+            line += f"\n{indented(self.formatException(record.exc_info), _INDENT)}"
         return line
 
     def _painted(self, text: str, color: str) -> str:

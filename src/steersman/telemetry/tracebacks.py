@@ -15,6 +15,12 @@ _OURS = frozenset({"steersman", "asyncio", "contextlib"})
 ExcInfo = tuple[type[BaseException], BaseException, TracebackType | None]
 
 
+class StackText(str):
+    """A stack as text, as an argument of a log message: a text log keeps its lines and indents them."""
+
+    __slots__ = ()
+
+
 def user_frames(error: BaseException) -> ExcInfo:
     """An exception for ``exc_info=`` of a log call, with its traceback from the first frame outside this package."""
     return type(error), error, _first(error) or error.__traceback__

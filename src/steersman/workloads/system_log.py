@@ -1,7 +1,7 @@
 """The log source ``system``: the states of a workload and their reasons.
 
 Guarantees
-- A line has the time, the state, and the reason or what the workload waits for.
+- A line has the time, the state, and the reason or what the workload waits for, without control characters.
 - Only changes are written. The file of a workload has a limited size, and only its owner can read it.
 - A line that cannot be written is dropped without an error: a full disk stops no workload.
 """
@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from steersman import aio
 from steersman.objects import MicroTime, Object
+from steersman.telemetry import visible
 
 #: The size in bytes at which a file is rotated; one previous file is kept.
 _LIMIT: Final = 1 << 20
@@ -37,7 +38,7 @@ class SystemLog:
     def note(self, obj: Object, state: str, why: str | None = None, waiting_for: str | None = None) -> None:
         """Write a line, unless it repeats the latest one."""
         words = why or (f"Waits for {waiting_for}." if waiting_for else "")
-        line = ": ".join(filter(None, (state or "Waiting", " ".join(words.split()))))
+        line = ": ".join(filter(None, (state or "Waiting", visible(" ".join(words.split())))))
         if self._latest.get(obj.uid) == line:
             return
         self._latest[obj.uid] = line
