@@ -257,3 +257,12 @@ def test_buffers_are_bounded_and_keep_numbers() -> None:
     assert logs.all[0].text.endswith("(995904 more characters)")
     logs.keep({"b"})
     assert logs.of("a").end == 0
+
+
+def test_control_characters_take_the_columns_in_which_they_are_shown() -> None:
+    """A service with a hostile message must not move the columns of the others."""
+    rows = (*ROWS, Row(name="evil\x1b", kind="process", state="running", message="a\x1b[2J\nb"))
+    lines = shown(frame(scene(rows=rows), View(), Size(120, 18)))
+    assert lines[6].startswith("  evil\\x1b  ● running")
+    assert lines[6].endswith("  a\\x1b[2J b")
+    assert len({line.index("●") for line in lines[2:7]}) == 1

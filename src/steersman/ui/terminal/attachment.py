@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
+from steersman.telemetry import visible
 from steersman.ui.board import Board
 from steersman.ui.rows import service_of
 from steersman.ui.terminal.screen import Screen
@@ -68,7 +69,7 @@ class Attachment:
     async def run(self, service: str) -> bool:
         """Copy output until the end. Call it in the task that created the attachment. Returns whether the user detached."""
         self._screen.lend()
-        self._screen.send(f"Attached to {service}. Ctrl-] detaches.\r\n".encode())
+        self._screen.send(f"Attached to {visible(service)}. Ctrl-] detaches.\r\n".encode())
         self.resize()
         try:
             while data := await self._link.read():

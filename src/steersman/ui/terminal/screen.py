@@ -3,6 +3,7 @@
 Guarantees
 - `close` restores the terminal, even if it accepts no output at the moment. It can be called more than once.
 - A terminal that accepts output slowly, or not at all (Ctrl-S), blocks nothing: only the latest frame waits.
+- No text in a frame controls the terminal: control characters are shown escaped, whatever they came from.
 - A terminal with synchronized updates never shows half a frame.
 """
 
@@ -18,7 +19,7 @@ from contextlib import suppress
 from typing import Final
 
 from steersman.ui.terminal.frame import Size
-from steersman.ui.terminal.styles import Line, encode_line, line_width
+from steersman.ui.terminal.styles import Line, clip_line, encode_line, harmless_line, line_width
 
 #: Alternate screen, hidden cursor, no automatic wrap, bracketed paste.
 _ENTER: Final = b"\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[?2004h\x1b[H\x1b[2J"
@@ -109,9 +110,10 @@ class Screen:
         for number, line in enumerate(lines):
             if number < len(self._shown) and self._shown[number] == line:
                 continue
+            shown = clip_line(harmless_line(line), size.columns)
             # Erasing after a full line would erase its last character.
-            rest = "\x1b[K" if line_width(line) < size.columns else ""
-            parts.append(f"\x1b[{number + 1};1H{encode_line(line, colors=self._colors)}{rest}")
+            rest = "\x1b[K" if line_width(shown) < size.columns else ""
+            parts.append(f"\x1b[{number + 1};1H{encode_line(shown, colors=self._colors)}{rest}")
         self._shown = list(lines)
         if parts:
             text = "".join((_BEGIN_UPDATE, *parts, _END_UPDATE))

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Final, NamedTuple, TypeAlias
 
+from steersman.telemetry import visible
 from steersman.ui.terminal.cells import clip, fitting, text_width
 
 
@@ -30,6 +31,13 @@ YELLOW: Final = Style("33")
 CYAN: Final = Style("36")
 #: The colors of services in the logs.
 SERVICE_COLORS: Final = tuple(Style(number) for number in ("36", "33", "32", "35", "34", "96", "93", "92", "95", "94"))
+
+
+def harmless_line(line: Line) -> Line:
+    """A line in which no text controls the terminal; the line itself if there is nothing to change."""
+    if all(text.isprintable() for text, _ in line):
+        return line
+    return tuple((visible(text.replace("\t", " ")), style) for text, style in line)
 
 
 def plain_text(line: Line) -> str:

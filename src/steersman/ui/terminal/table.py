@@ -8,6 +8,7 @@ from typing import Final
 
 import msgspec
 
+from steersman.telemetry import visible
 from steersman.ui.rows import Row
 from steersman.ui.terminal.cells import text_width
 from steersman.ui.terminal.look import Look
@@ -69,7 +70,7 @@ def columns_for(rows: Sequence[Row], width: int, look: Look, now: datetime) -> l
 
 def _natural(name: str, rows: Sequence[Row], now: datetime) -> int:
     """The width of the widest cell."""
-    return max([len(name), *(text_width(_CELLS[name](row, now)[0]) for row in rows)])
+    return max([len(name), *(text_width(_cell(name, row, now)[0]) for row in rows)])
 
 
 def header_line(columns: Sequence[Column], look: Look) -> Line:
@@ -82,7 +83,7 @@ def row_line(row: Row, columns: Sequence[Column], look: Look, now: datetime, *, 
     """The line of a service."""
     spans: list[tuple[str, Style]] = [(f"{look.cursor if is_selected else ' '} ", PLAIN)]
     for index, column in enumerate(columns):
-        text, style = _CELLS[column.name](row, now)
+        text, style = _cell(column.name, row, now)
         if index:
             spans.append((" " * _GAP, PLAIN))
         width = column.width
@@ -94,8 +95,8 @@ def row_line(row: Row, columns: Sequence[Column], look: Look, now: datetime, *, 
 
 
 def detail_of(row: Row) -> str:
-    """What a service waits for, or why it is in its state."""
-    return f"waits for {row.waiting_for}" if row.waiting_for else row.message
+    """What a service waits for, or why it is in its state, on one line."""
+    return visible(" ".join((f"waits for {row.waiting_for}" if row.waiting_for else row.message).split()))
 
 
 def age_of(moment: datetime | None, now: datetime) -> str:
@@ -114,6 +115,12 @@ def state_style(row: Row) -> Style:
     if row.health == "unhealthy" or (row.state == "finished" and row.exit_code):
         return RED
     return _STATES.get(row.state, YELLOW)
+
+
+def _cell(name: str, row: Row, now: datetime) -> tuple[str, Style]:
+    """The text of a cell, as wide as it is shown, and its style."""
+    text, style = _CELLS[name](row, now)
+    return visible(text), style
 
 
 def _state(row: Row) -> str:
