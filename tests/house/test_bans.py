@@ -59,3 +59,8 @@ def test_time_chance_and_tasks_come_from_aio_alone(text: str) -> None:
 def test_imports_are_absolute() -> None:
     """A room is always named in full, so that a reader and import-linter see which one is meant."""
     assert "TID252" in codes("from . import verbs\n", "src/steersman/client/example.py")
+
+
+def test_commands_print_through_the_console() -> None:
+    """A bare print passes text of a hostile server to the terminal."""
+    assert "T201" in codes("print(1)\n", "src/steersman/cli/example.py")

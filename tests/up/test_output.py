@@ -7,7 +7,9 @@ import threading
 
 import pytest
 
-from steersman.cli.up.output import Label, Output, has_colors, printable
+from steersman.cli.console import has_colors
+from steersman.cli.up.output import Label, Output
+from steersman.telemetry import program_text, rendered
 
 
 @pytest.fixture
@@ -51,8 +53,8 @@ async def test_control_characters_of_a_service_do_not_reach_the_terminal(capture
 def test_only_colors_are_left_of_escape_sequences(text):
     """A hostile service must not control the terminal of its developer."""
     for colors in (True, False):
-        found = printable(f"a{text}b\x1b[31m\tred", colors=colors)
-        rest = found.removesuffix("\x1b[31m\tred" if colors else "\tred")
+        found = rendered(program_text(f"a{text}b\x1b[31m\tred"), colors=colors)
+        rest = found.removesuffix("\x1b[31m\tred\x1b[0m" if colors else "\tred")
         assert rest != found
         assert not set(rest) & set("\x1b\x9b\x9c\x9d\x07\u202e\u2066")
 
@@ -62,7 +64,7 @@ async def test_notes_cannot_control_the_terminal(captured):
     output = Output({})
     output.note("web is unhealthy: \x1b[2Jfine\nsecond line")
     await output.drain()
-    assert captured().err == "=> web is unhealthy: fine\n=> second line\n"
+    assert captured().err == "=> web is unhealthy: \\x1b[2Jfine\n=> second line\n"
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 import shlex
-import sys
 from functools import partial
 from pathlib import Path
 from typing import Literal
@@ -20,6 +19,7 @@ import msgspec
 
 from steersman.aio import Supervisor
 from steersman.cli.banner import print_banner
+from steersman.cli.console import show_data, tell
 from steersman.cli.failure import Failure
 from steersman.cli.signals import StopSignals
 from steersman.telemetry import configure_logging
@@ -58,7 +58,7 @@ def run_dcp(options: DcpOptions) -> int:
     except (RuntimeError, ValueError) as error:
         raise Failure(str(error)) from error
     except asyncio.CancelledError:
-        print("stopped at once; processes are being killed", file=sys.stderr)
+        tell("stopped at once; processes are being killed")
         return 1
     return 0
 
@@ -72,18 +72,18 @@ async def _run(plane: DeveloperControlPlane, monitored: tuple[int, int | None] |
             lines.insert(2, ("monitors", f"pid {monitored[0]}"))
             tasks.start(_monitor(plane, *monitored), name="monitored process")
         print_banner("runs processes, services and containers as objects", lines)
-        print("In another terminal:", file=sys.stderr, flush=True)
-        print(f"export KUBECONFIG={shlex.quote(str(plane.kubeconfig))}", flush=True)
-        print(file=sys.stderr, flush=True)
+        tell("In another terminal:")
+        show_data(f"export KUBECONFIG={shlex.quote(str(plane.kubeconfig))}\n")
+        tell()
         await plane.stopping.wait()
         tasks.cancel()
-        print("stopping: deleting all objects", file=sys.stderr, flush=True)
-    print("stopped", file=sys.stderr)
+        tell("stopping: deleting all objects")
+    tell("stopped")
 
 
 async def _monitor(plane: DeveloperControlPlane, pid: int, start: int | None) -> None:
     await wait_for_end(pid, start)
-    print(f"pid {pid} has ended", file=sys.stderr, flush=True)
+    tell(f"pid {pid} has ended")
     plane.stopping.set()
 
 

@@ -16,6 +16,7 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
+from steersman.cli.console import show_data
 from steersman.cli.failure import Failure, Misuse
 from steersman.cli.files import write_files
 from steersman.cli.managers import find_manager
@@ -188,7 +189,7 @@ def _write(pictures: Sequence[tuple[str, str]], form: Format, options: DrawOptio
         if form == "svg" and len(pictures) > 1:
             names = ", ".join(name for name, _ in pictures)
             raise Misuse(f"there are several machines: {names}; pass a directory with -o, or draw one of them")
-        print("\n".join(_printed(pictures, form)), end="")
+        show_data("\n".join(_printed(pictures, form)))
         return 0
     path = Path(options.output)
     if len(pictures) == 1 and not path.is_dir():

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-import sys
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
@@ -17,12 +16,14 @@ from urllib.parse import urlsplit
 import msgspec
 
 from steersman.aio import now
+from steersman.cli.console import show
 from steersman.cli.failure import Failure, Misuse
 from steersman.client import read_bounded_file
 from steersman.controller import KeyRecord
 from steersman.debug import Explanation, ManagerStatistics, count, duration, next_run
 from steersman.errors import ApiError, ConnectionFailed
 from steersman.objects import Key, nearest
+from steersman.telemetry import painted, visible
 from steersman.transport import HttpTransport, TlsMaterial
 from steersman.wire import HttpRequest
 
@@ -58,7 +59,7 @@ def explain(
     token = _token(token_file) if token_file is not None else ""
     manager = _Manager(url.rstrip("/"), token=token, certificate_authority=certificate_authority)
     answer = asyncio.run(_ask(manager, kind, keys))
-    print("\n\n".join(answer))
+    show("\n\n".join(answer))
     return 0
 
 
@@ -92,8 +93,8 @@ async def _ask(manager: _Manager, kind: str, keys: Sequence[Key]) -> list[str]:
         seen = [each for each in found if each.record is not None or each.state != "idle"]
         if not seen:
             raise Failure(_never_seen(await manager.statistics(), found, keys))
-        moment, colors, width = now(), sys.stdout.isatty(), _width()
-        return ["\n".join(_lines(each, moment, colors=colors, width=width)) for each in seen]
+        moment, width = now(), _width()
+        return ["\n".join(_lines(each, moment, width=width)) for each in seen]
     except ConnectionFailed as error:
         raise Failure(_nobody(url)) from error
     except ApiError as error:
@@ -193,18 +194,18 @@ def _never_seen(statistics: ManagerStatistics, found: Iterable[Explanation], key
     return f"{said}; it last reconciled {last}" if last else f"{said}; it has reconciled nothing yet"
 
 
-def _lines(each: Explanation, moment: datetime, *, colors: bool, width: int) -> Iterator[str]:
+def _lines(each: Explanation, moment: datetime, *, width: int) -> Iterator[str]:
     """One controller's explanation, as lines."""
     title = f"{each.kind.rpartition(' ')[2]} {each.key}"
-    yield f"{_painted(title, '1', colors=colors)}  controller {each.controller}"
+    yield f"{painted(title, '1')}  controller {each.controller}"
     rows = [*_history(each.record, moment)] if each.record is not None else [("last run", "none yet", "")]
     if each.ready is not None:
         rows.insert(0, ("ready", str(each.ready), "32" if each.ready.status == "True" else "33"))
     rows.append(("next run", _next(each), ""))
     for label, words, color in rows:
         for number, line in enumerate(_wrapped(words, width - 13)):
-            head = _painted(f"{'' if number else label:<11}", "2", colors=colors)
-            yield f"  {head}{_painted(line, color, colors=colors and bool(color))}".rstrip()
+            head = painted(f"{'' if number else label:<11}", "2")
+            yield f"  {head}{painted(line, color)}".rstrip()
 
 
 def _history(record: KeyRecord, moment: datetime) -> Iterator[tuple[str, str, str]]:
@@ -244,15 +245,10 @@ def _ago(then: datetime, moment: datetime) -> str:
 
 def _wrapped(text: str, width: int) -> list[str]:
     """Lines that fit the width of the terminal; long words stay whole, so that they can be copied."""
-    # An error may contain anything, including terminal control characters.
-    safe = ("".join(letter if letter.isprintable() else " " for letter in line) for line in text.splitlines())
+    safe = (visible(line) for line in text.splitlines())
     lines = (textwrap.wrap(line, width, break_long_words=False, break_on_hyphens=False) or [""] for line in safe)
     return [line for wrapped in lines for line in wrapped] or [""]
 
 
 def _width() -> int:
     return max(_NARROW, min(_WIDE, shutil.get_terminal_size((100, 24)).columns))
-
-
-def _painted(text: str, color: str, *, colors: bool) -> str:
-    return f"\x1b[{color}m{text}\x1b[0m" if colors else text

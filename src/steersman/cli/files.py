@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 import yaml
 
+from steersman.cli.console import tell_failure
 from steersman.cli.failure import Failure
 
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -19,7 +20,7 @@ _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 def say(text: str) -> None:
     """Print progress to stderr."""
-    print(f"steersman: {text}", file=sys.stderr)
+    tell_failure(text)
 
 
 def read_documents(name: str) -> list[Any]:

@@ -5,12 +5,12 @@ It prints services if an application runs in this folder and no option or name s
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 
+from steersman.cli.console import LogCopy
 from steersman.cli.failure import Misuse
 from steersman.cli.up.places import PlaceOptions, run_command
 from steersman.cli.up.service_logs import print_service_logs
@@ -76,7 +76,8 @@ async def _print_object(options: LogsOptions, kubeconfig: str | None) -> int:
         Client.connect(kubeconfig=Path(kubeconfig) if kubeconfig else None, context=options.context) as client,
         client.stream(path) as pieces,
     ):
+        copy = LogCopy()
         async for piece in pieces:
-            sys.stdout.buffer.write(piece)
-            sys.stdout.buffer.flush()
+            copy.write(piece)
+        copy.close()
     return 0

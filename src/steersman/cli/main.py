@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import Any
 
 from steersman._version import __version__
+from steersman.cli.console import ConsoleParser, take_over_reports, tell_failure
 from steersman.cli.failure import Failure
 from steersman.cli.number_arguments import port, seconds
 from steersman.cli.uncollected_imports import uncollected_imports
@@ -19,22 +20,24 @@ from steersman.cli.up.parsers import add_application_commands
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit code of the process."""
+    if arguments is None:
+        take_over_reports()
     options = vars(_parser().parse_args(arguments))
     _raise_open_files_limit()
     try:
         code = _run(options, *options.pop("command"))
         sys.stdout.flush()
     except Failure as failure:
-        print(f"steersman: {failure}", file=sys.stderr)
+        tell_failure(str(failure))
         return failure.exit_code
     except ModuleNotFoundError as error:
         if "pip install 'steersman[" not in str(error):
             raise
         # The command needs an extra of this package.
-        print(f"steersman: {error}", file=sys.stderr)
+        tell_failure(str(error))
         return 1
     except KeyboardInterrupt:
-        print("steersman: interrupted", file=sys.stderr)
+        tell_failure("interrupted")
         return 130
     except BrokenPipeError:
         # The reader of our output is gone; the interpreter must not complain about it at exit.
@@ -66,7 +69,7 @@ def _run(options: dict[str, Any], module: str, function: str, struct: str = "") 
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = ConsoleParser(
         prog="steersman",
         description="Controllers for the Kubernetes API: create, run, preview and explain them; generate manifests.",
     )

@@ -19,6 +19,7 @@ from pathlib import Path
 import msgspec
 
 from steersman._version import __version__
+from steersman.cli.console import show
 from steersman.cli.failure import Failure, Misuse
 from steersman.cli.files import say, write_files
 from steersman.cli.generate.rbac import rbac_yaml
@@ -108,7 +109,7 @@ def new_project(name: str, *, kind: str | None, group: str, webhooks: bool = Fal
     code = code or write_files(
         {folder / place: text for place, text in _generated(folder, project).items()}, check=False
     )
-    print(f"\n  cd {name}\n  python -m venv .venv && . .venv/bin/activate\n  pip install -e '.[dev]'\n  pytest\n")
+    show(f"\n  cd {name}\n  python -m venv .venv && . .venv/bin/activate\n  pip install -e '.[dev]'\n  pytest\n")
     say(f"created a project for {project.kind}.{group}; see its README.md for the next steps")
     return code
 

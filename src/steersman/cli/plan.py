@@ -6,20 +6,19 @@ Guarantees
 - The exit code is 0 if there is nothing to change, 2 if there is, 1 if something failed or was rejected.
 - It ends, also if a reconcile swallows its cancellation or blocks the event loop: the error names it.
 - stdout contains the plan and nothing else; logs go to stderr. Colors are for terminals only, and control characters in
-  errors and objects are replaced.
+  errors and objects are shown escaped.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
-import sys
 import threading
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 
 import msgspec
 
+from steersman.cli.console import show, show_data, tell_failure
 from steersman.cli.failure import Failure
 from steersman.cli.managers import Maker, find_manager
 from steersman.cli.modules import load_module, look_here_first, module_and_name
@@ -29,7 +28,7 @@ from steersman.debug import count
 from steersman.errors import ConfigError, ReconcileStuck
 from steersman.manager import LAST_SECONDS, Manager, end_process
 from steersman.plan import Plan, PlannedChange, only_dry_runs, plan_changes
-from steersman.telemetry import configure_logging
+from steersman.telemetry import configure_logging, painted, visible
 from steersman.telemetry.stacks import line_of, thread_stack
 from steersman.transport import gate
 
@@ -74,12 +73,9 @@ def plan_manager(options: PlanOptions) -> int:
     except Exception as error:
         raise failure_of(error) from error
     if options.json:
-        sys.stdout.buffer.write(
-            msgspec.json.format(msgspec.json.encode(_document(plan), enc_hook=str), indent=2) + b"\n"
-        )
+        show_data(msgspec.json.format(msgspec.json.encode(_document(plan), enc_hook=str), indent=2) + b"\n")
     else:
-        colors = sys.stdout.isatty() and os.environ.get("TERM", "") != "dumb" and not os.environ.get("NO_COLOR")
-        print("\n".join(_lines(plan, colors=colors)))
+        show("\n".join(_lines(plan)))
     return 1 if not plan.complete else 2 if plan.changes else 0
 
 
@@ -122,7 +118,7 @@ def _ends_within(seconds: float) -> Generator[None]:
 
 
 def _report(why: str) -> None:
-    print(f"steersman: {why}", file=sys.stderr, flush=True)
+    tell_failure(why)
 
 
 def _document(plan: Plan) -> dict[str, object]:
@@ -142,20 +138,20 @@ def _document(plan: Plan) -> dict[str, object]:
     }
 
 
-def _lines(plan: Plan, *, colors: bool) -> Iterator[str]:
+def _lines(plan: Plan) -> Iterator[str]:
     """The plan for people."""
     for change in plan.changes:
-        yield from _change_lines(change, colors=colors)
+        yield from _change_lines(change)
         yield ""
     for each in plan.waits:
-        yield f"{each.what} then waits: {_safe(each.message)}"
+        yield f"{visible(each.what)} then waits: {visible(each.message)}"
     for each in plan.rejected:
-        yield _painted(f"rejected: {each.what}: {_safe(each.message)}", "31", colors=colors)
+        yield painted(f"rejected: {visible(each.what)}: {visible(each.message)}", "31")
     for each in (*plan.failed, *plan.failed_lookups):
-        yield _painted(f"failed: {each.what}: {_safe(each.message)}", "31", colors=colors)
+        yield painted(f"failed: {visible(each.what)}: {visible(each.message)}", "31")
     if plan.waits or not plan.complete:
         yield ""
-    yield _painted(_summary(plan), "1", colors=colors)
+    yield painted(_summary(plan), "1")
 
 
 def _summary(plan: Plan) -> str:
@@ -174,19 +170,10 @@ def _summary(plan: Plan) -> str:
     return "; ".join(filter(None, (words, ", ".join(filter(None, problems)))))
 
 
-def _change_lines(change: PlannedChange, *, colors: bool) -> Iterator[str]:
+def _change_lines(change: PlannedChange) -> Iterator[str]:
     notes = f" ({', '.join(change.notes)})" if change.notes else ""
     owners = f", for {' and '.join(change.for_)}" if change.for_ else ""
-    title = _painted(change.title, f"1;{_COLORS[change.action]}", colors=colors)
-    yield f"{title}{_painted(_safe(notes + owners), '2', colors=colors)}"
+    title = painted(visible(change.title), f"1;{_COLORS[change.action]}")
+    yield f"{title}{painted(visible(notes + owners), '2')}"
     for line in change.diff:
-        yield f"  {_painted(_safe(line), _COLORS.get(line[:1], ''), colors=colors)}"
-
-
-def _safe(text: str) -> str:
-    """A text on one line, without terminal control characters."""
-    return "".join(letter if letter.isprintable() else " " for letter in text)
-
-
-def _painted(text: str, color: str, *, colors: bool) -> str:
-    return f"\x1b[{color}m{text}\x1b[0m" if colors and color and text else text
+        yield f"  {painted(visible(line), _COLORS.get(line[:1], ''))}"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from datetime import datetime
 from typing import Any
+
+from steersman.cli.console import tell
+from steersman.telemetry import visible
 
 #: The maximum length of a path with its query.
 _WIDTH = 120
@@ -29,15 +31,8 @@ def show_request(event: dict[str, Any]) -> None:
     if len(where) > _WIDTH:
         where = f"{where[:_WIDTH]}..."
     line = f"{came.astimezone():%H:%M:%S} {status['code']} {event['verb']:<6} {where}  {who}  {how}"
-    print(_harmless(f"{line}  {agent}".rstrip()), file=sys.stderr)
+    tell(visible(f"{line}  {agent}".rstrip()))
     if status["code"] >= _REFUSED and status.get("message"):
         # A message may have several lines: each is indented below its request.
         for words in status["message"].split("\n"):
-            print(f"         {_harmless(words)}", file=sys.stderr)
-
-
-def _harmless(text: str) -> str:
-    """A text without terminal control characters: paths, users and messages come from clients."""
-    return "".join(
-        character if character.isprintable() else character.encode("unicode_escape").decode() for character in text
-    )
+            tell(f"         {visible(words)}")

@@ -13,8 +13,6 @@ import asyncio
 import gc
 import inspect
 import logging
-import sys
-import traceback
 from collections.abc import Coroutine
 from dataclasses import replace
 from pathlib import Path
@@ -24,6 +22,7 @@ import msgspec
 
 from steersman.aio import Supervisor
 from steersman.cli.announcement import Announcement, announce
+from steersman.cli.console import tell_traceback
 from steersman.cli.failure import Failure
 from steersman.cli.managers import Maker, find_manager
 from steersman.cli.modules import load_module, look_here_first, module_and_name
@@ -229,6 +228,6 @@ def failure_of(error: Exception) -> Failure:
     leaves = error_leaves(error)
     expected = [leaf for leaf in leaves if isinstance(leaf, (ApiError, OSError, Failure))]
     if len(expected) < len(leaves):
-        traceback.print_exception(error, file=sys.stderr)
+        tell_traceback(error)
     told = dict.fromkeys(str(leaf) or type(leaf).__name__ for leaf in expected)
     return Failure("; ".join(told) or f"the program failed with {type(leaves[0]).__name__}: {leaves[0]}")

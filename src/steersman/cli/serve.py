@@ -12,7 +12,6 @@ from __future__ import annotations
 import asyncio
 import shlex
 import signal
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -22,6 +21,7 @@ import msgspec
 
 from steersman.apiserver import AuditFile, AuditHook, StorageError, check_owned_folder
 from steersman.cli.banner import print_banner
+from steersman.cli.console import show_data, tell
 from steersman.cli.failure import Failure
 from steersman.cli.generate.crds import resource_classes
 from steersman.cli.modules import look_here_first, module_and_name
@@ -88,11 +88,11 @@ async def _serve(plane: ControlPlane, lines: list[tuple[str, str]]) -> None:
     async with plane:
         server = ("server", f"{plane.url}, compatible with Kubernetes {KUBERNETES}")
         print_banner("serves a Kubernetes API", [server, *lines])
-        print("In another terminal:", file=sys.stderr, flush=True)
-        print(f"export KUBECONFIG={shlex.quote(str(plane.kubeconfig))}", flush=True)
-        print(file=sys.stderr, flush=True)
+        tell("In another terminal:")
+        show_data(f"export KUBECONFIG={shlex.quote(str(plane.kubeconfig))}\n")
+        tell()
         await stopped.wait()
-    print("stopped", file=sys.stderr)
+    tell("stopped")
 
 
 def _lines(options: ServeOptions, classes: list[type[Object]], plane: ControlPlane) -> Iterator[tuple[str, str]]:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import shlex
-import sys
 import tempfile
 import textwrap
 from collections import deque
@@ -25,6 +24,7 @@ from steersman.aio import Supervisor, now
 from steersman.apiserver import IN_PROCESS
 from steersman.cache import Cache
 from steersman.cli.banner import print_banner
+from steersman.cli.console import show_data, tell
 from steersman.cli.demo.demo_operator import NAME, Site, home, make_manager
 from steersman.cli.demo.screen import Screen
 from steersman.cli.demo.tree import tree_lines
@@ -36,7 +36,7 @@ from steersman.debug import count, duration
 from steersman.kinds.core_v1 import ConfigMap, Pod, Service
 from steersman.objects import Object
 from steersman.schemas import crd_yaml
-from steersman.telemetry import configure_logging
+from steersman.telemetry import configure_logging, visible
 from steersman.testing import PodRunner
 
 _SHOWN = (Site, ConfigMap, Service, Pod)
@@ -94,8 +94,8 @@ async def _run(folder: Path, port: int) -> None:
         tasks.start(_show(screen, cache, told, definition), name="demo: screen")
         await manager.run(client)
         tasks.cancel()
-    print("\nnext: steersman new makes an operator, steersman up starts your own application", file=sys.stderr)
-    print("stopped; nothing is left behind", file=sys.stderr)
+    tell("\nnext: steersman new makes an operator, steersman up starts your own application")
+    tell("stopped; nothing is left behind")
 
 
 def _welcome(plane: ControlPlane, example: Path, definition: Path) -> None:
@@ -107,8 +107,8 @@ def _welcome(plane: ControlPlane, example: Path, definition: Path) -> None:
             ("stop", "Ctrl-C"),
         ],
     )
-    print("In another terminal:", file=sys.stderr, flush=True)
-    print(f"export KUBECONFIG={shlex.quote(str(plane.kubeconfig))}", flush=True)
+    tell("In another terminal:")
+    show_data(f"export KUBECONFIG={shlex.quote(str(plane.kubeconfig))}\n")
     for line in (
         "kubectl delete pod home-1               # it comes back",
         "kubectl scale site home --replicas=5",
@@ -117,8 +117,8 @@ def _welcome(plane: ControlPlane, example: Path, definition: Path) -> None:
         f"kubectl apply -f {shlex.quote(str(example))}",
         f"kubectl apply -f {shlex.quote(str(definition))}  # if you deleted the definition of Sites",
     ):
-        print(line, file=sys.stderr)
-    print(file=sys.stderr, flush=True)
+        tell(line)
+    tell()
 
 
 class _Told:
@@ -155,7 +155,7 @@ class _Told:
 
     def _tell(self, text: str, mood: str) -> None:
         moment: datetime = now().astimezone()
-        line = f"{moment:%H:%M:%S}  {text}"
+        line = f"{moment:%H:%M:%S}  {visible(text)}"
         self.lines.append((line, mood))
         if self.screen is not None:
             self.screen.tell(lambda: line)
@@ -170,7 +170,7 @@ async def _show(screen: Screen, cache: Cache, told: _Told, definition: Path) -> 
     while True:
         objects, missing = await _objects(cache)
         columns, rows = screen.size
-        lines = [(line.text(columns), line.mood) for line in tree_lines(objects)]
+        lines = [(visible(line.text(columns)), line.mood) for line in tree_lines(objects)]
         for kind in missing:
             gone = f"the definition of {kind} was deleted; restore it with kubectl apply -f {definition}"
             lines += [(part, "busy") for part in textwrap.wrap(gone, columns, break_on_hyphens=False)]

@@ -1,7 +1,7 @@
 """A part of the terminal that is redrawn in place, below earlier output.
 
 Guarantees: lines that fit into `Screen.size` never scroll away, even after a resize. Without a terminal, only new
-content is printed, as lines. At the end the cursor is restored and the last content stays.
+content is printed, as lines. Text from objects and clients controls no terminal. At the end the cursor is restored and the last content stays.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ import shutil
 import sys
 from collections.abc import Callable
 from typing import Self, TextIO
+
+from steersman.telemetry import painted, rendered
 
 _COLORS = {"good": "32", "busy": "33", "dim": "2", "strong": "1"}
 _HIDE, _SHOW = "\x1b[?25l", "\x1b[?25h"
@@ -45,7 +47,7 @@ class Screen:
 
     def painted(self, text: str, mood: str) -> str:
         """A text in the color of a mood."""
-        return f"\x1b[{_COLORS[mood]}m{text}\x1b[0m" if self.colors and mood in _COLORS else text
+        return painted(text, _COLORS.get(mood, ""))
 
     def draw(self, lines: list[str]) -> None:
         """Replace the drawn lines; does nothing if they are the same."""
@@ -55,12 +57,15 @@ class Screen:
         # a terminal rewraps drawn lines on a resize, so their start is unknown
         resized, self._size = self.size != self._size and self._drawn, self.size
         up = "\x1b[2J\x1b[H" if resized else f"\x1b[{self._drawn}A" if self._drawn else ""
-        self._out.write(f"{up}\r\x1b[J" + "".join(f"{line}\n" for line in lines))
+        self._out.write(f"{up}\r\x1b[J" + "".join(f"{self._rendered(line)}\n" for line in lines))
         self._out.flush()
         self._drawn = len(lines)
 
     def tell(self, make: Callable[[], str]) -> None:
         """Print a line where drawing is impossible."""
         if not self.live:
-            self._out.write(f"{make()}\n")
+            self._out.write(f"{self._rendered(make())}\n")
             self._out.flush()
+
+    def _rendered(self, text: str) -> str:
+        return rendered(text, colors=self.colors)

@@ -8,6 +8,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeGuard
 
+from steersman.cli.console import show_data
 from steersman.cli.failure import Failure, Misuse
 from steersman.cli.files import write_files
 from steersman.cli.modules import load_module, look_here_first, module_and_name
@@ -32,7 +33,7 @@ def generate_crds(modules: Sequence[str], *, output: str | None = None, check: b
     except TypeError as error:
         raise Failure(str(error)) from error
     if output is None:
-        print(text, end="")
+        show_data(text)
         return 0
     return write_files({Path(output): text}, check=check)
 

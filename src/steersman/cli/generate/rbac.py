@@ -8,6 +8,7 @@ from typing import Any
 
 import yaml
 
+from steersman.cli.console import show_data
 from steersman.cli.failure import Failure, Misuse
 from steersman.cli.files import write_files
 from steersman.cli.managers import find_manager
@@ -49,7 +50,7 @@ def generate_rbac(
         manager, target=target, namespace=namespace or manager.name, also=beside, token_review=token_review
     )
     if output is None:
-        print(text, end="")
+        show_data(text)
         return 0
     return write_files({Path(output): text}, check=check)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import yaml
 
+from steersman.cli.console import show_data
 from steersman.cli.failure import Failure, Misuse
 from steersman.cli.files import write_files
 from steersman.cli.managers import find_manager
@@ -32,7 +33,7 @@ def generate_webhooks(
         raise Failure(f"{target} makes its manager from a client, which is not available here; name a Manager")
     text = webhooks_yaml(manager, target=target, service=service)
     if output is None:
-        print(text, end="")
+        show_data(text)
         return 0
     return write_files({Path(output): text}, check=check)
 

@@ -43,7 +43,7 @@ async def _run(options: UpOptions) -> int:
         output.note(f"warning: {warning}")
     state = ProjectIdentity(application.folder.resolve(), application.name).state_folder(source.environment)
     if not options.background and not has_owner(state):
-        for line in start_summary(application, output):
+        for line in start_summary(application):
             output.text(line)
     _check_runtime(application, options, output)
     try:

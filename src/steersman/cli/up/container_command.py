@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import Callable, Sequence
-from typing import BinaryIO
+from typing import Final, Literal
 
 import msgspec
 
 from steersman import aio
 from steersman.aio import Supervisor
 from steersman.application import SERVICE, Application, ServiceDefinition, application_objects
+from steersman.cli.console import pass_through, tell
 from steersman.cli.failure import Failure
 from steersman.cli.up.outcomes import blocking
 from steersman.client import Client
@@ -21,6 +21,7 @@ from steersman.ui import CONDITIONS, Board
 from steersman.workloads.kinds import Container, ContainerNetwork, ContainerStatus, ContainerVolume
 
 _LOOK = 0.05
+_SOURCES: Final[tuple[Literal["stdout", "stderr"], ...]] = ("stdout", "stderr")
 
 
 async def run_container(
@@ -37,10 +38,7 @@ async def run_container(
     made = await client.create(container)
     try:
         async with Supervisor() as tasks:
-            streams = [
-                tasks.start(_copy(client, made.key.name, source, file), name=f"run: {source}")
-                for source, file in (("stdout", sys.stdout.buffer), ("stderr", sys.stderr.buffer))
-            ]
+            streams = [tasks.start(_copy(client, made.key.name, source), name=f"run: {source}") for source in _SOURCES]
             status = await _until_ended(
                 client, made, name, lambda: blocking(depends_on, board.rows, application.services)
             )
@@ -98,17 +96,16 @@ async def _until_ended(client: Client, made: Container, name: str, problem: Call
         waiting = (status.steersman.waiting_for if status.steersman is not None else "") or ""
         news = f"waits for {waiting}" if waiting else "is building" if status.state == "Building" else ""
         if news and news != said:
-            print(f"=> {name} {news}", file=sys.stderr)
+            tell(f"=> {name} {news}")
             said = news
         if waiting and (reason := problem()):
             raise Failure(f"{name} cannot start: {reason}")
         await asyncio.sleep(_LOOK)
 
 
-async def _copy(client: Client, name: str, source: str, file: BinaryIO) -> None:
+async def _copy(client: Client, name: str, source: Literal["stdout", "stderr"]) -> None:
     gvr = Container.gvr()
     path = f"/apis/{gvr.group}/{gvr.version}/{gvr.resource}/{name}/log?source={source}&follow=true"
     async with client.stream(path) as pieces:
         async for piece in pieces:
-            file.write(piece)
-            file.flush()
+            pass_through(piece, source)

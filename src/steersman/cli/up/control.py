@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 import msgspec
 
+from steersman.cli.console import tell
 from steersman.cli.failure import Failure
 from steersman.cli.up.outcomes import ended_words
 from steersman.cli.up.places import PlaceOptions, connected_board, parse_scales, run_command
@@ -117,5 +117,5 @@ def _report(rows: Iterable[Row]) -> int:
             words = f"waits for {row.waiting_for}"
         elif row.replicas > 1:
             words = f"{row.state} ({row.ready} of {row.replicas})"
-        print(f"{row.name}: {words}", file=sys.stderr)
+        tell(f"{row.name}: {words}")
     return code

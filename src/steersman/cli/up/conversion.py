@@ -7,7 +7,6 @@ Guarantees
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from typing import Any, Literal, cast
 
@@ -15,11 +14,13 @@ import msgspec
 import yaml
 
 from steersman.application import ApplicationError, application_objects
+from steersman.cli.console import show_data
 from steersman.cli.failure import Failure
 from steersman.cli.files import say
 from steersman.cli.up.places import PlaceOptions
 from steersman.objects import Object, Struct, Unstructured, wire_names
 from steersman.projects import ServiceSelection
+from steersman.telemetry import rendered
 from steersman.workloads import MASK, masked
 
 
@@ -43,7 +44,7 @@ def run_convert(options: ConvertOptions) -> int:
     for each in application.warnings:
         say(f"warning: {each}")
     trees = [printed_tree(each, show_secrets=options.show_secrets) for each in objects]
-    sys.stdout.write(_json(trees) if options.format == "json" else _yaml(trees))
+    show_data(_json(trees) if options.format == "json" else _yaml(trees))
     return 0
 
 
@@ -97,7 +98,16 @@ def _json(trees: list[dict[str, Any]]) -> str:
 
 
 def _yaml(trees: list[dict[str, Any]]) -> str:
-    return yaml.dump_all(trees, Dumper=_Dumper, sort_keys=False, explicit_start=True, width=120, allow_unicode=True)
+    text = _dumped(trees, allow_unicode=True)
+    # PyYAML leaves characters that reorder text; in ASCII the values are the same.
+    return text if rendered(text, colors=False) == text else _dumped(trees, allow_unicode=False)
+
+
+def _dumped(trees: list[dict[str, Any]], *, allow_unicode: bool) -> str:
+    dumped: str = yaml.dump_all(
+        trees, Dumper=_Dumper, sort_keys=False, explicit_start=True, width=120, allow_unicode=allow_unicode
+    )
+    return dumped
 
 
 class _Dumper(yaml.SafeDumper):

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import sys
 from contextlib import suppress
 from pathlib import Path
 
 from steersman import workloads
 from steersman.aio import Supervisor
 from steersman.application import ApplicationError
+from steersman.cli.console import tell
 from steersman.cli.failure import Failure
 from steersman.cli.up.places import PlaceOptions, run_command
 from steersman.client import Client
@@ -48,14 +48,14 @@ def run_down(options: DownOptions) -> int:
 async def _down(options: DownOptions) -> int:
     record = options.find() or await _starting(options)
     if record is None:
-        print("no application is running here", file=sys.stderr)
+        tell("no application is running here")
         return 0
     if not record.is_running:
         try:
             await _harvest(record)
         except SessionRunning:
             raise Failure(f"{record.name} starts at this moment; run steersman down again to end it") from None
-        print(f"{record.name}: its session was killed; cleaned up after it", file=sys.stderr)
+        tell(f"{record.name}: its session was killed; cleaned up after it")
         return 0
     if is_suspended(record.pid):
         # A suspended session answers and stops only after it is resumed.
@@ -73,7 +73,7 @@ async def _down(options: DownOptions) -> int:
     except TimeoutError:
         text = f"{record.name} did not stop within {options.timeout:g} s; kill it with: kill -9 {record.pid}"
         raise Failure(text) from None
-    print(f"{record.name}: stopped", file=sys.stderr)
+    tell(f"{record.name}: stopped")
     return 0
 
 
@@ -96,7 +96,7 @@ async def _name_blocking(client: Client, record: SessionRecord) -> None:
             await asyncio.sleep(_PATIENCE)
             blocking = await stopping_work(client, project=record.name)
             if blocking and blocking != shown:
-                print(f"still stopping: {', '.join(blocking)}", file=sys.stderr, flush=True)
+                tell(f"still stopping: {', '.join(blocking)}")
                 shown = blocking
 
 

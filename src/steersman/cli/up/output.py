@@ -4,13 +4,13 @@ Guarantees
 - A slow or stopped reader never blocks the event loop: a thread writes, and coroutines wait for it.
 - Output to a closed terminal or pipe is dropped.
 - Colors are used only on a terminal, and not if ``NO_COLOR`` is set.
+- Of a service's escape sequences only colors reach a terminal, and none a file; other control characters are escaped.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-import re
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -21,32 +21,18 @@ from typing import Final
 import msgspec
 
 from steersman.aio import Channel, ChannelFull
+from steersman.cli.console import has_colors
+from steersman.telemetry import painted, program_text, rendered, visible
 
 #: Colors of services, in the order of the file.
 _COLORS: Final = ("36", "33", "32", "35", "34", "96", "93", "92", "95", "94")
-_DIM, _RED, _BOLD = "2", "31", "1"
+_DIM, _RED = "2", "31"
 _STDOUT, _STDERR = 1, 2
+_END: Final = "\n"
 #: The widest label that others are aligned to.
 _WIDTH_MAX: Final = 24
 #: How many notes are held back while the terminal view runs.
 _HELD_MAX: Final = 50
-#: Escape sequences and control characters, of which only colors are kept on a terminal. Every ESC matches: what is left
-#: after one pass has no new sequence.
-_CONTROLS: Final = re.compile(
-    r"(?P<color>\x1b\[[0-9;:]*m)"
-    r"|\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]PX^_][^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)|\x1b[ -/]*[0-Z\\^-~]"
-    r"|[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]"
-)
-
-
-def has_colors(environment: Mapping[str, str], descriptor: int = _STDOUT) -> bool:
-    """Whether output to a descriptor is colored."""
-    return os.isatty(descriptor) and not environment.get("NO_COLOR") and environment.get("TERM") != "dumb"
-
-
-def printable(text: str, *, colors: bool = False) -> str:
-    """The text without what could move the cursor, query the terminal or reorder the line; ``colors`` keeps colors."""
-    return _CONTROLS.sub(lambda found: (found["color"] or "") if colors else "", text)
 
 
 class Label(msgspec.Struct, frozen=True):
@@ -89,8 +75,7 @@ class Output:
             with suppress(ChannelFull):
                 self.notices.send_nowait(text)
             return
-        shown = "\n".join(f"{self._paint('=>', _DIM, _STDERR)} {line}" for line in printable(text).splitlines())
-        self._queue.put((_STDERR, f"{shown}\n".encode(errors="replace"), None))
+        self._queue_text(_STDERR, "\n".join(f"{painted('=>', _DIM)} {visible(line)}" for line in text.splitlines()))
 
     def pause(self) -> None:
         """Hold notes back while the terminal view runs."""
@@ -104,15 +89,7 @@ class Output:
 
     def text(self, text: str) -> None:
         """Queue text for stderr."""
-        self._queue.put((_STDERR, f"{text}\n".encode(errors="replace"), None))
-
-    def bold(self, text: str) -> str:
-        """The text, bold on a terminal."""
-        return self._paint(text, _BOLD, _STDERR)
-
-    def dim(self, text: str) -> str:
-        """The text, dim on a terminal."""
-        return self._paint(text, _DIM, _STDERR)
+        self._queue_text(_STDERR, text)
 
     async def drain(self, seconds: float = 1.0) -> None:
         """Wait until everything is written, for at most ``seconds``."""
@@ -123,20 +100,20 @@ class Output:
             pass
 
     def _line(self, label: Label, words: str, *, is_error: bool) -> str:
-        colors = self._colors[_STDOUT]
-        words = printable(words, colors=colors)
-        head = self._paint(f"{label.text:<{self._width}}", _COLORS[label.order % len(_COLORS)], _STDOUT)
-        mark = self._paint("!", _RED, _STDOUT) if is_error else self._paint("|", _DIM, _STDOUT)
-        end = "\x1b[0m" if "\x1b" in words else ""
-        return f"{head} {mark} {words}{end}\n"
-
-    def _paint(self, text: str, color: str, descriptor: int) -> str:
-        return f"\x1b[{color}m{text}\x1b[0m" if self._colors[descriptor] else text
+        head = painted(f"{label.text:<{self._width}}", _COLORS[label.order % len(_COLORS)])
+        mark = painted("!", _RED) if is_error else painted("|", _DIM)
+        return f"{head} {mark} {program_text(' '.join(words.split(_END)))}{_END}"
 
     async def _put(self, descriptor: int, text: str) -> None:
         done = self._loop.create_future()
-        self._queue.put((descriptor, text.encode(errors="replace"), done))
+        self._queue.put((descriptor, self._encoded(descriptor, text), done))
         await done
+
+    def _queue_text(self, descriptor: int, text: str) -> None:
+        self._queue.put((descriptor, self._encoded(descriptor, f"{text}\n"), None))
+
+    def _encoded(self, descriptor: int, text: str) -> bytes:
+        return rendered(text, colors=self._colors[descriptor]).encode(errors="replace")
 
     def _write_all(self) -> None:
         """Write what is queued; the writer thread runs this."""

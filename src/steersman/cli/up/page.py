@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from steersman.cli.console import show_data
 from steersman.cli.failure import Failure
 from steersman.cli.up.places import PlaceOptions, run_command
 from steersman.ui.page import AccessRefused, new_link
@@ -17,7 +18,7 @@ async def _print_link(options: PlaceOptions) -> int:
     if not record.page:
         raise Failure(f"{record.name} has no page yet: the session is still starting; try again")
     try:
-        print(await new_link(record.page, record.page_key))
+        show_data(f"{await new_link(record.page, record.page_key)}\n")
     except AccessRefused as error:
         raise Failure(str(error)) from error
     return 0

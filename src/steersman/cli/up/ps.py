@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-import sys
 from datetime import datetime
 
 import msgspec
 
+from steersman.cli.console import show, show_data, tell
 from steersman.cli.up.places import PlaceOptions, connected_board, run_command
 from steersman.cli.up.summary import table
 from steersman.projects import find_sessions
+from steersman.telemetry import visible
 from steersman.workloads import MASK
 
 
@@ -30,17 +31,17 @@ async def _list_services(options: PsOptions) -> int:
     record = options.find()
     if record is None or not record.is_running:
         if options.json:
-            print("[]")
+            show_data("[]\n")
         else:
             died = " (its session was killed: clean up with steersman down)" if record is not None else ""
-            print(f"no application is running here{died}", file=sys.stderr)
+            tell(f"no application is running here{died}")
         return 0
     async with connected_board(record) as (_, board):
         rows = board.rows
     if options.json:
-        print(msgspec.json.format(msgspec.json.encode(rows, enc_hook=_text), indent=2).decode())
+        show_data(msgspec.json.format(msgspec.json.encode(rows, enc_hook=_text), indent=2) + b"\n")
     else:
-        print("\n".join(table(rows)))
+        show("\n".join(table(rows)))
     return 0
 
 
@@ -49,12 +50,12 @@ async def _list_sessions(options: PsOptions) -> int:
     if options.json:
         # The key lets its reader in: it stays in the file that only its owner can read.
         shown = [msgspec.structs.replace(each, page_key=MASK if each.page_key else "") for each in sessions]
-        print(msgspec.json.format(msgspec.json.encode(shown), indent=2).decode())
+        show_data(msgspec.json.format(msgspec.json.encode(shown), indent=2) + b"\n")
         return 0
-    cells = [["PROJECT", "PID", "FOLDER"], *([each.name, str(each.pid), each.folder] for each in sessions)]
+    cells = [["PROJECT", "PID", "FOLDER"], *([each.name, str(each.pid), visible(each.folder)] for each in sessions)]
     widths = [max(len(line[column]) for line in cells) for column in range(3)]
     for line in cells:
-        print("  ".join(f"{text:<{width}}" for text, width in zip(line, widths, strict=True)).rstrip())
+        show("  ".join(f"{text:<{width}}" for text, width in zip(line, widths, strict=True)).rstrip())
     return 0
 
 

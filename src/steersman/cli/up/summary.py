@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from steersman.application import Application
 from steersman.cli.up.outcomes import ended_words
-from steersman.cli.up.output import Output, printable
+from steersman.telemetry import painted, visible
 from steersman.ui import Row
 
 _CONDITIONS = {
@@ -16,12 +16,12 @@ _CONDITIONS = {
 }
 
 
-def start_summary(application: Application, output: Output) -> Iterator[str]:
+def start_summary(application: Application) -> Iterator[str]:
     """The services of an application, and what each waits for."""
     files = ", ".join(each.name for each in application.files[:3]) or str(application.folder)
     count = len(application.services)
     plural = "" if count == 1 else "s"
-    yield f"{output.bold(application.name)}: {count} service{plural} from {files}"
+    yield f"{painted(application.name, '1')}: {count} service{plural} from {visible(files)}"
     width = max(map(len, application.services), default=0)
     for name, service in application.services.items():
         what = "process" if service.is_process else "container"
@@ -29,7 +29,7 @@ def start_summary(application: Application, output: Output) -> Iterator[str]:
             what = f"{what} x {service.scale}"
         needs = [f"{each.service}{_CONDITIONS[each.condition]}" for each in service.depends_on]
         waits = f"after {' and '.join(needs)}" if needs else ""
-        yield f"  {name:<{width}}  {output.dim(f'{what:<11}')} {waits}".rstrip()
+        yield f"  {name:<{width}}  {painted(f'{what:<11}', '2')} {waits}".rstrip()
 
 
 def table(rows: Sequence[Row]) -> list[str]:
@@ -44,7 +44,7 @@ def table(rows: Sequence[Row]) -> list[str]:
             ",".join(row.addresses),
             str(row.restarts or ""),
             str(row.pid or ""),
-            " ".join(printable(_message(row)).split()),
+            visible(" ".join(_message(row).split())),
         ]
         for row in rows
     ]

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from steersman import aio
 from steersman.application import SERVICE, ApplicationError, ServiceDefinition
+from steersman.cli.console import tell, tell_failure
 from steersman.cli.failure import Failure
 from steersman.cli.up.container_command import run_container
 from steersman.cli.up.outcomes import blocking
@@ -96,7 +97,7 @@ async def _foreground(words: Sequence[str], context: ProgramContext) -> int:
     try:
         return await run_in_foreground(command)
     except CannotRun as error:
-        print(f"steersman: {error}", file=sys.stderr)
+        tell_failure(str(error))
         return error.code
 
 
@@ -186,7 +187,7 @@ async def _context(client: Client, name: str, spec: ExecutableSpec, problem: Cal
                 status.steersman.waiting_for if status is not None and status.steersman is not None else ""
             ) or ""
             if waiting and waiting != said:
-                print(f"=> {name} waits for {waiting}", file=sys.stderr)
+                tell(f"=> {name} waits for {waiting}")
                 said = waiting
             if waiting and (reason := problem()):
                 raise Failure(f"{name} cannot start: {reason}")

@@ -1,0 +1,169 @@
+"""The one place where commands write to stdout and stderr.
+
+Guarantees
+- Text from services, servers, files and objects cannot control a terminal: control characters are shown escaped, also
+  in tracebacks, warnings, and errors of the command line. Only our own colors are escape sequences.
+- Output for programs (`show_data`) is exact, unless a terminal shows it.
+- Every line of a failure after its first is indented, so that no text in it can forge a message of ours.
+- Colors are used only on a terminal, and not if ``NO_COLOR`` is set.
+"""
+
+from __future__ import annotations
+
+import argparse
+import codecs
+import logging
+import os
+import sys
+import threading
+import traceback
+import warnings
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any, Final, Literal, TextIO
+
+from steersman.telemetry import MessageFormatter, indented, program_text, rendered, visible
+
+#: Before each line that belongs to the message above it.
+_INDENT: Final = "  "
+#: How many characters of an unfinished line are held back.
+_HELD_MAX: Final = 65536
+
+
+def has_colors(environment: Mapping[str, str], descriptor: int = 1) -> bool:
+    """Whether output to a descriptor is colored."""
+    return os.isatty(descriptor) and _wants_colors(environment)
+
+
+def show(text: str = "", *, end: str = "\n") -> None:
+    """Write a result for people to stdout, at once."""
+    _write(sys.stdout, f"{text}{end}")
+    sys.stdout.flush()
+
+
+def tell(text: str = "") -> None:
+    """Write a message for people to stderr, at once."""
+    _write(sys.stderr, f"{text}\n")
+    sys.stderr.flush()
+
+
+def tell_failure(text: str) -> None:
+    """Write a message of this program to stderr, with its name before it."""
+    first, _, rest = text.partition("\n")
+    tell(f"steersman: {visible(first)}" + (f"\n{indented(rest, _INDENT)}" if rest else ""))
+
+
+def show_data(content: str | bytes) -> None:
+    """Write a result for programs to stdout: exactly, or harmless on a terminal."""
+    if sys.stdout.isatty():
+        _write(sys.stdout, content if isinstance(content, str) else content.decode("utf-8", "surrogateescape"))
+    elif isinstance(content, str):
+        sys.stdout.write(content)
+    else:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(content)
+    sys.stdout.flush()
+
+
+def pass_through(content: bytes, stream: Literal["stdout", "stderr"]) -> None:
+    """Write the output of a program that the user runs in this terminal, as the program itself would."""
+    file = sys.stdout.buffer if stream == "stdout" else sys.stderr.buffer
+    file.write(content)
+    file.flush()
+
+
+class LogCopy:
+    """Copies the log of a program to stdout: exactly, or on a terminal with its colors alone.
+
+    Escape sequences may be cut anywhere, so a line with one is held back until it is complete.
+    """
+
+    def __init__(self) -> None:
+        self._is_terminal = sys.stdout.isatty()
+        self._decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
+        self._held = ""
+
+    def write(self, piece: bytes) -> None:
+        """Write a piece of the log, as it arrives."""
+        if not self._is_terminal:
+            show_data(piece)
+        else:
+            *lines, self._held = (self._held + self._decoder.decode(piece)).split("\n")
+            for line in lines:
+                show(program_text(line))
+            if "\x1b" not in self._held or len(self._held) > _HELD_MAX:
+                self._show_held()
+        sys.stdout.flush()
+
+    def close(self) -> None:
+        """Write what was held back."""
+        self._held += self._decoder.decode(b"", final=True)
+        self._show_held()
+        sys.stdout.flush()
+
+    def _show_held(self) -> None:
+        held, self._held = self._held, ""
+        show(program_text(held), end="")
+
+
+class ConsoleParser(argparse.ArgumentParser):
+    """A parser of the command line that writes its messages to the console."""
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        _write(sys.stderr if file is None or file is sys.stderr else sys.stdout, message)
+
+
+def take_over_reports() -> None:
+    """Write to the console what Python itself reports: errors that nothing catches, warnings, logs without a handler."""
+    sys.excepthook = _tell_error
+    threading.excepthook = _tell_thread_error
+    sys.unraisablehook = _tell_ignored_error
+    warnings.showwarning = _tell_warning
+    if logging.lastResort is not None:
+        logging.lastResort.setFormatter(MessageFormatter())
+
+
+def tell_traceback(error: BaseException) -> None:
+    """Write the traceback of an error to stderr."""
+    tell("".join(traceback.format_exception(error)).rstrip("\n"))
+
+
+def _write(stream: TextIO, text: str) -> None:
+    stream.write(rendered(text, colors=stream.isatty() and _wants_colors(os.environ)))
+
+
+def _wants_colors(environment: Mapping[str, str]) -> bool:
+    return not environment.get("NO_COLOR") and environment.get("TERM") != "dumb"
+
+
+def _tell_error(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    if issubclass(kind, KeyboardInterrupt | Exception):
+        tell("".join(traceback.format_exception(kind, error, trace)).rstrip("\n"))
+
+
+def _tell_thread_error(report: threading.ExceptHookArgs) -> None:
+    if report.exc_value is not None and not isinstance(report.exc_value, SystemExit):
+        name = report.thread.name if report.thread is not None else ""
+        tell(f"error in thread {name}")
+        tell_traceback(report.exc_value)
+
+
+def _tell_ignored_error(report: Any) -> None:
+    tell(f"{report.err_msg or 'error ignored in'}: {report.object!r}")
+    if report.exc_value is not None:
+        tell_traceback(report.exc_value)
+
+
+def _tell_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    text = warnings.formatwarning(message, category, filename, lineno, line)
+    if file is None:
+        tell(text.rstrip("\n"))
+    else:
+        file.write(text)
