@@ -3,6 +3,8 @@
 Guarantees
 - No value of a variable stands in an argument, where every user of the machine could read it. Values go through the
   standard input (``--env-file /dev/stdin``), or, if they have several lines, through the environment of the command.
+- No value of a build argument does either, unless its name would change the command: such a value must not look like a
+  secret.
 """
 
 from __future__ import annotations
@@ -20,12 +22,19 @@ from steersman.workloads.containers.runner import (
     Mount,
     PublishedPort,
 )
+from steersman.workloads.environment import masked
 
 #: Variables that would change the command itself: those of the runtimes, of Go, of the C library, of systemd and of shells.
 _OF_THE_COMMAND = re.compile(
     r"(PATH|HOME|USER|TMPDIR|DOCKER_.*|CONTAINERS?_.*|XDG_.*|LD_.*|GO.*|SSL_.*|[A-Za-z]+_(PROXY|proxy)"
     r"|_.*|BUILDAH_.*|REGISTRY_.*|STORAGE_.*|GCONV_PATH|LOCPATH|GLIBC_.*|MALLOC_.*|NOTIFY_.*|LISTEN_.*|BASH_ENV|ENV)"
 )
+#: Build arguments that would change the command itself, as variables of its environment.
+_OF_THE_BUILD = re.compile(
+    r"(PATH|HOME|USER|TMPDIR|DOCKER_.*|_?CONTAINERS?_.*|XDG_.*|LD_.*|SSL_.*|BUILD(KIT|X|AH)_.*|PODMAN_.*|STORAGE_.*"
+    r"|REGISTRY_.*|NOTIFY_SOCKET|LISTEN_.*|GO(COVERDIR|DEBUG|GC|MAXPROCS|MEMLIMIT|ROOT|TRACEBACK))"
+)
+_PROXY = re.compile(r"[A-Za-z]+_(PROXY|proxy)")
 _NAME = re.compile(r"[^\s=#*][^\s=*]*")
 
 
@@ -102,7 +111,8 @@ def full_image_name(image: str) -> str:
 
 
 def build_arguments(build: ImageBuild) -> Iterator[str]:
-    """The arguments of ``build``."""
+    """The arguments of ``build``; `build_variables` has the values of its build arguments."""
+    variables = build_variables(build)
     if build.dockerfile:
         yield from ("--file", build.dockerfile)
     if build.pull:
@@ -110,7 +120,7 @@ def build_arguments(build: ImageBuild) -> Iterator[str]:
     for tag in build.tags:
         yield from ("--tag", tag)
     for name, value in build.args.items():
-        yield from ("--build-arg", f"{name}={value}" if value else name)
+        yield from ("--build-arg", f"{name}={value}" if value and name not in variables else name)
     for name, rest in build.secrets:
         yield from ("--secret", f"id={name},{rest}")
     if build.stage:
@@ -120,6 +130,29 @@ def build_arguments(build: ImageBuild) -> Iterator[str]:
     if build.platform:
         yield from ("--platform", build.platform)
     yield build.context
+
+
+def build_variables(build: ImageBuild) -> dict[str, str]:
+    """The environment of ``build``: the values of its secrets and of its build arguments."""
+    variables = dict(build.env)
+    for name, value in build.args.items():
+        if not value:
+            continue
+        looks_secret = masked(name, value) != value
+        # The value of a proxy goes to the command itself, too, so it does so only if it has a password.
+        if _OF_THE_BUILD.fullmatch(name) or (_PROXY.fullmatch(name) and not looks_secret):
+            if looks_secret:
+                raise ContainerRuntimeError(
+                    f"the build argument {name} looks like a secret, but the build command has a setting of that name, so"
+                    " every user of this machine could read its value: rename it, or use a build secret"
+                )
+            continue
+        if variables.get(name, value) != value or "\0" in value:
+            raise ContainerRuntimeError(
+                f"the build argument {name} has the name of a secret with another value: rename it"
+            )
+        variables[name] = value
+    return variables
 
 
 def _first_network(launch: ContainerLaunch) -> Iterator[str]:

@@ -28,6 +28,7 @@ from steersman.aio import Backoff, now, randomness
 from steersman.workloads.containers import answers
 from steersman.workloads.containers.arguments import (
     build_arguments,
+    build_variables,
     create_arguments,
     environment,
     exec_arguments,
@@ -200,7 +201,7 @@ class CommandLineRunner:
 
     async def build(self, build: ImageBuild, log: StartupLog) -> None:
         """Build an image."""
-        await self._run("build", *build_arguments(build), within=_LONG, env=build.env, log=log)
+        await self._run("build", *build_arguments(build), within=_LONG, env=build_variables(build), log=log)
 
     async def create(self, launch: ContainerLaunch) -> str:
         """Create a container, without starting it, and return its id. The image must be on this machine."""
