@@ -1,9 +1,17 @@
-"""Finds the files of an application."""
+"""Finds the files of an application.
+
+Guarantee: a file of a parent folder counts only if the file and its folder belong to this user or to root. Otherwise
+another user could put a file into a shared folder, such as ``/tmp``, and run programs as every user below it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+
+from steersman.application.model import ApplicationError, Problem
+from steersman.application.syntax.report import shown
 
 OWN_NAMES = ("steersman.yaml", "steersman.yml")
 COMPOSE_NAMES = ("compose.yaml", "compose.yml", "docker-compose.yml", "docker-compose.yaml")
@@ -28,6 +36,36 @@ def find_files(folder: Path, environment: Mapping[str, str]) -> list[Path]:
         if (place / PROCFILE).is_file():
             return [place / PROCFILE]
     return []
+
+
+def check_owners(files: Sequence[Path], folder: Path, environment: Mapping[str, str]) -> None:
+    """Raise ApplicationError for a file that was found in a parent folder and that another user may have put there."""
+    trusted = {os.geteuid(), 0}
+    sudo = environment.get("SUDO_UID", "")
+    if os.geteuid() == 0 and sudo.isdecimal():
+        trusted.add(int(sudo))
+    for file in files:
+        if file.parent == folder:
+            continue
+        for place, owner in _owners(file):
+            if owner not in trusted:
+                raise ApplicationError(
+                    Problem(
+                        f"{place} belongs to another user (uid {owner}), who could run programs as you by a file in a parent"
+                        f" folder: if you trust that user, write -f {shown(str(file))}"
+                    )
+                )
+
+
+def _owners(file: Path) -> Iterator[tuple[Path, int]]:
+    """The owners of a file and of its folder; for a symbolic link, also those of its target."""
+    for path in (file, file.parent):
+        yield path, path.lstat().st_uid
+        if path.is_symlink():
+            target = path.resolve()
+            for each in (target, target.parent):
+                if each.exists():
+                    yield each, each.stat().st_uid
 
 
 def is_procfile(files: Sequence[Path]) -> bool:

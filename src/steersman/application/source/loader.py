@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from steersman.application.model import Application, ApplicationError, Network, Problem, ServiceDefinition
-from steersman.application.source.discovery import find_files, is_procfile
+from steersman.application.source.discovery import check_owners, find_files, is_procfile
 from steersman.application.source.environment import read_dotenv_files
 from steersman.application.source.files import Files, declared_name
 from steersman.application.source.kubernetes import objects_of_files
@@ -36,7 +36,7 @@ def load_application(
     """The application of a folder, with all its services, whatever their profiles.
 
     Without ``files``, it searches the folder and its parents for steersman.yaml, then Compose's names, then a Procfile.
-    ``env_files`` replace ``.env``.
+    Files of a parent folder must belong to this user or to root, see `discovery`. ``env_files`` replace ``.env``.
     ``environment`` is that of the shell. Raises ApplicationError with all problems.
     """
     folder = folder.absolute()
@@ -45,6 +45,8 @@ def load_application(
     if not found:
         beside = read_dotenv_files(_dotenv_files(folder, [], env_files), environment, Report())
         found = find_files(folder, {**beside, **environment})
+        beside_found = [each for each in {file.parent / ".env" for file in found} if each.exists()]
+        check_owners([*found, *beside_found], folder, environment)
     if not found:
         raise ApplicationError(
             Problem(

@@ -1,0 +1,86 @@
+"""Which files are found: those of a parent folder only if no other user could have put them there."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from steersman.application import ApplicationError, load_application
+
+TEXT = "services:\n  web: {command: sleep 1}\n"
+#: Another user of this machine.
+OTHER = 61001
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """An empty folder below a shared one."""
+    made = tmp_path / "mine"
+    made.mkdir()
+    return made
+
+
+def plant(path: Path, text: str = TEXT, owner: int = OTHER) -> Path:
+    path.write_text(text, encoding="utf-8")
+    os.chown(path, owner, owner)
+    return path
+
+
+def test_own_files_of_a_parent_folder_are_found(folder: Path) -> None:
+    """Commands work in every folder of a project."""
+    (folder.parent / "steersman.yaml").write_text(TEXT, encoding="utf-8")
+    assert [*load_application(folder, environment={}).services] == ["web"]
+
+
+@as_root
+@pytest.mark.parametrize("name", ["steersman.yaml", "compose.yaml", "Procfile"])
+def test_a_file_of_another_user_in_a_parent_folder_is_refused(name: str, folder: Path) -> None:
+    """It would run programs as everyone who works below a shared folder."""
+    file = plant(folder.parent / name, "web: sleep 1\n" if name == "Procfile" else TEXT)
+    with pytest.raises(ApplicationError, match=rf"{name} belongs to another user \(uid {OTHER}\).* write -f "):
+        load_application(folder, environment={})
+    assert load_application(folder, files=[file], environment={}).services
+    assert load_application(folder.parent, environment={}).services
+
+
+@as_root
+@pytest.mark.parametrize("name", ["steersman.override.yaml", ".env"])
+def test_a_file_beside_it_is_refused(name: str, folder: Path) -> None:
+    """An override replaces the command, and variables are part of it."""
+    (folder.parent / "steersman.yaml").write_text(TEXT, encoding="utf-8")
+    plant(folder.parent / name, TEXT if name.endswith("yaml") else "A=1\n")
+    with pytest.raises(ApplicationError, match="belongs to another user"):
+        load_application(folder, environment={})
+
+
+@as_root
+def test_a_folder_of_another_user_is_refused(folder: Path) -> None:
+    """The owner of a folder can replace any file in it."""
+    (folder.parent / "steersman.yaml").write_text(TEXT, encoding="utf-8")
+    os.chown(folder.parent, OTHER, OTHER)
+    with pytest.raises(ApplicationError, match="belongs to another user"):
+        load_application(folder, environment={})
+
+
+@as_root
+def test_a_link_of_another_user_is_refused(folder: Path) -> None:
+    """Its target may be a file of mine that I never meant to run."""
+    target = folder / "cloned.yaml"
+    target.write_text(TEXT, encoding="utf-8")
+    link = folder.parent / "steersman.yaml"
+    link.symlink_to(target)
+    os.chown(link, OTHER, OTHER, follow_symlinks=False)
+    with pytest.raises(ApplicationError, match="belongs to another user"):
+        load_application(folder, environment={})
+
+
+@as_root
+def test_root_runs_the_files_of_the_user_who_called_sudo(folder: Path) -> None:
+    """That user could run anything as root."""
+    plant(folder.parent / "steersman.yaml")
+    assert load_application(folder, environment={"SUDO_UID": str(OTHER)}).services
+    with pytest.raises(ApplicationError, match="belongs to another user"):
+        load_application(folder, environment={"SUDO_UID": "61009"})
