@@ -2,6 +2,9 @@
 
 import asyncio
 import json
+import os
+import stat
+import sys
 from pathlib import Path
 
 import aiohttp
@@ -10,6 +13,7 @@ from ui.project import print_line, shop, until
 
 from steersman.ui import Board
 from steersman.ui.page import AccessRefused, Dashboard, new_link, server as page_server
+from steersman.ui.terminal.browser import redirect_file
 
 
 @pytest.fixture
@@ -245,3 +249,42 @@ async def test_an_action_says_what_it_did_and_the_feed_shows_it(browser, board):
     assert "did you mean web" in (await answer.json())["message"]
     assert (await browser.post("action", {"action": "explode", "service": "web"})).status == 409
     assert (await browser.post("action", b"{")).status == 400
+
+
+# links in the arguments of a browser
+
+#: Opens a link as another user, by a socket of IPv4 or of IPv6, and prints the status of the response.
+_OTHER_USER = """
+import http.client, os, socket, sys, urllib.parse
+os.setuid(65534)
+url = urllib.parse.urlsplit(sys.argv[1])
+client = http.client.HTTPConnection("127.0.0.1", url.port)
+client.sock = socket.socket(socket.AF_INET6 if sys.argv[2] == "v6" else socket.AF_INET)
+client.sock.connect(("::ffff:127.0.0.1" if sys.argv[2] == "v6" else "127.0.0.1", url.port))
+client.request("GET", url.path)
+print(client.getresponse().status)
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+@pytest.mark.parametrize("family", ["v4", "v6"])
+async def test_another_user_cannot_use_the_link_of_a_browser(page, browser, family):
+    """Every user reads the arguments of a browser in the process list; the link is still good for its owner."""
+    link = page.link(own_user=True)
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", _OTHER_USER, link, family, stdout=asyncio.subprocess.PIPE
+    )
+    out, _ = await process.communicate()
+    assert out == b"403\n"
+    answer = await browser.send("GET", link.removeprefix(page.address))
+    assert answer.status == 200
+    assert (await browser.send("GET", link.removeprefix(page.address))).status == 403
+
+
+def test_a_redirect_is_readable_by_its_owner_alone():
+    """Where the system does not tell who connects, a browser gets the name of a file instead of the link."""
+    with redirect_file("http://127.0.0.1:1/open/secret") as file:
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+        assert "url=http://127.0.0.1:1/open/secret" in file.read_text()
+        assert "secret" not in str(file)
+    assert not file.exists()

@@ -56,7 +56,7 @@ if TYPE_CHECKING:
         MeasuredTransport as MeasuredTransport,
         RequestMeasurements as RequestMeasurements,
     )
-    from steersman.transport.peer import Peer as Peer, current_peer as current_peer
+    from steersman.transport.peer import Peer as Peer, current_peer as current_peer, peer_user as peer_user
 else:
     __getattr__, __dir__ = lazy_names(
         {"cryptography": "creating certificates needs the package cryptography: pip install 'steersman[webhooks]'"}

@@ -3,6 +3,8 @@
 Guarantees
 - A link works once and expires. It is exchanged for a cookie that scripts cannot read and that browsers do not add to
   requests from other sites (HttpOnly, SameSite=Strict).
+- A link for a program's arguments, which every user of the machine can read, works only for processes of the user who
+  runs the application, and of root. An attempt by another user does not use it up.
 - Browsers share cookies between all ports of a host. So the cookie is limited to a secret path, and browsers do not send
   it to other servers on this machine.
 - The Host header must be a loopback name with the right port. This defends against DNS rebinding.
@@ -14,11 +16,14 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import os
 import string
+import sys
 from collections.abc import Mapping
 from typing import Final
 
 from steersman import aio
+from steersman.transport import current_peer, peer_user
 from steersman.wire import HttpRequest
 
 #: Seconds for which a link works.
@@ -49,8 +54,8 @@ class Access:
         #: The first segment of the page's path.
         self.place = _random(_PLACE)
         self.port = 0
-        #: Unused links, with the time at which each expires.
-        self._links: dict[str, float] = {}
+        #: Unused links, with the time at which each expires, and whether only processes of this user may use it.
+        self._links: dict[str, tuple[float, bool]] = {}
         self._sessions: dict[str, None] = {}
 
     @property
@@ -65,18 +70,22 @@ class Access:
 
     # links and sessions
 
-    def link(self) -> str:
-        """A new URL that opens the page once."""
+    def link(self, *, own_user: bool = False) -> str:
+        """A new URL that opens the page once; with ``own_user``, only for processes of this user."""
         token = _random(_SECRET)
-        self._links[token] = asyncio.get_running_loop().time() + LINK_SECONDS
+        self._links[token] = asyncio.get_running_loop().time() + LINK_SECONDS, own_user
         while len(self._links) > _LINKS_MAX:
             del self._links[next(iter(self._links))]
         return f"{self.origin}/open/{token}"
 
     def exchange(self, token: str) -> str:
-        """The Set-Cookie header for a link. Raises `AccessRefused` if the link is used, expired or unknown."""
+        """The Set-Cookie header for a link. Raises `AccessRefused` if the link is used, expired, unknown or another's."""
         found = next((each for each in self._links if _is_same(each, token)), None)
-        expires = self._links.pop(found, 0.0) if found is not None else 0.0
+        expires, own_user = self._links.get(found, (0.0, False)) if found is not None else (0.0, False)
+        if own_user:
+            self._check_user()
+        if found is not None:
+            del self._links[found]
         if expires <= asyncio.get_running_loop().time():
             raise AccessRefused(403, f"This link has already been used or has expired. {self._renewal}")
         session = _random(_SECRET)
@@ -96,6 +105,20 @@ class Access:
     def refusal(self) -> str:
         """The message for a request without a session."""
         return f"Open this page with a one-time link. {self._renewal}"
+
+    def _check_user(self) -> None:
+        """Refuse a process of another user. Only Linux tells who it is: elsewhere such a link is in no argument."""
+        if sys.platform != "linux":
+            return
+        peer = current_peer()
+        user = peer_user(peer, self.port) if peer is not None else None
+        allowed = {os.geteuid(), 0}
+        if os.geteuid() == 0 and (sudo := os.environ.get("SUDO_UID", "")).isdecimal():
+            allowed.add(int(sudo))
+        if user not in allowed:
+            raise AccessRefused(
+                403, f"This link works only in a browser of the user who runs the application. {self._renewal}"
+            )
 
     def check_host(self, request: HttpRequest) -> None:
         """Refuse a request for another host or port."""

@@ -78,9 +78,9 @@ class Dashboard:
         """The secret with which another program of this user gets a link; see `new_link`."""
         return self._access.key
 
-    def link(self) -> str:
-        """A new URL that opens the page once, within ten minutes."""
-        return self._access.link()
+    def link(self, *, own_user: bool = False) -> str:
+        """A new URL that opens the page once, within ten minutes; see `Access.link`."""
+        return self._access.link(own_user=own_user)
 
     # requests
 

@@ -20,7 +20,7 @@ import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
-from typing import Final
+from typing import Final, Protocol
 
 import msgspec
 
@@ -28,7 +28,7 @@ from steersman import aio
 from steersman.errors import ApiError
 from steersman.ui.board import Board
 from steersman.ui.terminal.attachment import Attachment, no_terminal_words, terminal_socket
-from steersman.ui.terminal.browser import open_in_browser
+from steersman.ui.terminal.browser import browser_program, open_in_browser
 from steersman.ui.terminal.frame import Scene, frame, log_pane
 from steersman.ui.terminal.keys import ESCAPE_TIMEOUT, KeyParser, KeyPress
 from steersman.ui.terminal.log_buffer import LogBuffers
@@ -45,11 +45,17 @@ _TICK: Final = 1.0
 _RETRY: Final = 0.5
 
 
+class PageLink(Protocol):
+    """Returns a new link to the page; with ``own_user``, one that only processes of this user can use."""
+
+    def __call__(self, *, own_user: bool = False) -> str: ...
+
+
 class TerminalOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What the view shows beside the services."""
 
     title: str = "steersman up"
-    page_url: str | Callable[[], str] = ""
+    page_url: str | PageLink = ""
     """The URL that ``o`` opens, or a function that returns a new link each time."""
     question: str = "Stop all services and quit?"
     """The confirmation question of ``q``."""
@@ -287,13 +293,14 @@ class _Session:
 
     async def _open(self) -> None:
         url = self._options.page_url
-        link = url if isinstance(url, str) else url()
-        if not link:
+        program = browser_program()
+        if not url:
             self._view.say("This view has no page: run steersman page for a link", is_error=True)
-        elif await open_in_browser(link):
+        elif program and await open_in_browser(program, url if isinstance(url, str) else url(own_user=True)):
             self._view.say("Opened the page in a browser")
         else:
-            self._view.say(f"Open {link}")
+            # A new link: this one may be opened on another machine.
+            self._view.say(f"Open {url if isinstance(url, str) else url()}")
         self._draw()
 
     def _suspend(self) -> None:
