@@ -34,4 +34,5 @@ from steersman.aio.clock import (
 from steersman.aio.closable import Closable as Closable
 from steersman.aio.collector import collector_paused as collector_paused
 from steersman.aio.imports import check_not_importing as check_not_importing, importing as importing
+from steersman.aio.loop_call import call_on as call_on
 from steersman.aio.supervisor import Supervisor as Supervisor

@@ -18,11 +18,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from steersman.aio import call_on
 from steersman.client import Client
 from steersman.controlplane import ControlPlane
 from steersman.testing.background_context import BackgroundContext
 from steersman.testing.hosts import Host, create_namespace, remove
-from steersman.testing.loop_bridge import LoopBridgeTransport, call_on, closing, handler_over
+from steersman.testing.loop_bridge import LoopBridgeTransport, closing, handler_over
 from steersman.testing.loop_thread import LoopThread
 from steersman.testing.webhook_registration import answered_in_process
 from steersman.transport import Transport

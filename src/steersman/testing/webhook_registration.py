@@ -13,11 +13,11 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
+from steersman.aio import call_on
 from steersman.client import Client
 from steersman.errors import InternalError, NotFound
 from steersman.kinds.core_v1 import ConfigMap
 from steersman.objects import Kind, ObjectMeta, Unstructured
-from steersman.testing.loop_bridge import call_on
 from steersman.webhooks import WebhookEndpoint, WebhookRegistration, WebhookServer
 
 _NAMESPACE = "steersman-testing"
