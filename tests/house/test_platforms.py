@@ -36,6 +36,7 @@ FALLBACKS = {
     "telemetry/process.py": "reports the peak of the memory, and no start time",
     "testing/engine/parts.py": "does not wait for a stopped process",
     "testing/engine/supervisor.py": "ends its children itself; the kernel does not do it for a supervisor that was killed",
+    "transport/peer.py": "does not know the user of a connection: a browser gets a private file instead of a link",
     "transport/tls.py": "writes a private temporary file",
     **dict.fromkeys(
         (f"workloads/containers/{name}.py" for name in ("creator", "reaper")),

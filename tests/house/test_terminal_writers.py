@@ -17,6 +17,7 @@ WRITERS = {
     "client/credentials/exec_process.py": "prompts of the user's own exec plugin, which has the terminal itself",
     "telemetry/logs.py": "the formatters escape every message, field and traceback",
     "testing/engine/supervisor.py": "answers to its parent process, over a pipe",
+    "workloads/processes/terminal_relay.py": "an interactive command of another user has the terminal, as with ssh",
     "ui/terminal/screen.py": "escapes every span of a frame; an attached program has the terminal itself",
 }
 #: What other modules may do with a stream: look at it.

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import msgspec
 
 from steersman._version import __version__
-from steersman.cli.banner import print_banner
+from steersman.cli.console import print_banner
 from steersman.controller import ControllerPlan
 from steersman.manager import HttpEndpoints, Manager
 

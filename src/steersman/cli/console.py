@@ -18,11 +18,12 @@ import sys
 import threading
 import traceback
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import Any, Final, Literal, TextIO
 
-from steersman.telemetry import MessageFormatter, indented, program_text, rendered, visible
+from steersman._version import __version__
+from steersman.telemetry import MessageFormatter, indented, painted, program_text, rendered, visible
 
 #: Before each line that belongs to the message above it.
 _INDENT: Final = "  "
@@ -51,6 +52,17 @@ def tell_failure(text: str) -> None:
     """Write a message of this program to stderr, with its name before it."""
     first, _, rest = text.partition("\n")
     tell(f"steersman: {visible(first)}" + (f"\n{indented(rest, _INDENT)}" if rest else ""))
+
+
+def print_banner(what: str, lines: Iterable[tuple[str, str]]) -> None:
+    """Write what a long-running program does, then labeled lines, to stderr; a repeated label is written once."""
+    tell(f"{painted(f'steersman {__version__}', '1')} {what}")
+    before = ""
+    for label, words in lines:
+        shown = "" if label == before else label
+        tell(f"  {painted(f'{shown:<12}', '2')}{words}")
+        before = label
+    tell()
 
 
 def show_data(content: str | bytes) -> None:

@@ -18,8 +18,7 @@ from typing import Literal
 import msgspec
 
 from steersman.aio import Supervisor
-from steersman.cli.banner import print_banner
-from steersman.cli.console import show_data, tell
+from steersman.cli.console import print_banner, show_data, tell
 from steersman.cli.failure import Failure
 from steersman.cli.signals import StopSignals
 from steersman.telemetry import configure_logging

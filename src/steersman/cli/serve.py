@@ -20,8 +20,7 @@ from typing import Any
 import msgspec
 
 from steersman.apiserver import AuditFile, AuditHook, StorageError, check_owned_folder
-from steersman.cli.banner import print_banner
-from steersman.cli.console import show_data, tell
+from steersman.cli.console import print_banner, show_data, tell
 from steersman.cli.failure import Failure
 from steersman.cli.generate.crds import resource_classes
 from steersman.cli.modules import look_here_first, module_and_name

@@ -23,8 +23,7 @@ from typing import Any
 from steersman.aio import Supervisor, now
 from steersman.apiserver import IN_PROCESS
 from steersman.cache import Cache
-from steersman.cli.banner import print_banner
-from steersman.cli.console import show_data, tell
+from steersman.cli.console import print_banner, show_data, tell
 from steersman.cli.demo.demo_operator import NAME, Site, home, make_manager
 from steersman.cli.demo.screen import Screen
 from steersman.cli.demo.tree import tree_lines

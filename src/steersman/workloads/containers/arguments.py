@@ -26,13 +26,9 @@ from steersman.workloads.environment import masked
 
 #: Variables that would change the command itself: those of the runtimes, of Go, of the C library, of systemd and of shells.
 _OF_THE_COMMAND = re.compile(
-    r"(PATH|HOME|USER|TMPDIR|DOCKER_.*|CONTAINERS?_.*|XDG_.*|LD_.*|GO.*|SSL_.*|[A-Za-z]+_(PROXY|proxy)"
-    r"|_.*|BUILDAH_.*|REGISTRY_.*|STORAGE_.*|GCONV_PATH|LOCPATH|GLIBC_.*|MALLOC_.*|NOTIFY_.*|LISTEN_.*|BASH_ENV|ENV)"
-)
-#: Build arguments that would change the command itself, as variables of its environment.
-_OF_THE_BUILD = re.compile(
-    r"(PATH|HOME|USER|TMPDIR|DOCKER_.*|_?CONTAINERS?_.*|XDG_.*|LD_.*|SSL_.*|BUILD(KIT|X|AH)_.*|PODMAN_.*|STORAGE_.*"
-    r"|REGISTRY_.*|NOTIFY_SOCKET|LISTEN_.*|GO(COVERDIR|DEBUG|GC|MAXPROCS|MEMLIMIT|ROOT|TRACEBACK))"
+    r"(PATH|HOME|USER|TMPDIR|DOCKER_.*|CONTAINERS?_.*|XDG_.*|LD_.*|SSL_.*|_.*|BUILD(AH|KIT|X)_.*|PODMAN_.*|REGISTRY_.*"
+    r"|STORAGE_.*|GO(COVERDIR|DEBUG|GC|MAXPROCS|MEMLIMIT|ROOT|TRACEBACK)|GCONV_PATH|LOCPATH|GLIBC_.*|MALLOC_.*|NOTIFY_.*"
+    r"|LISTEN_.*|BASH_ENV|ENV)"
 )
 _PROXY = re.compile(r"[A-Za-z]+_(PROXY|proxy)")
 _NAME = re.compile(r"[^\s=#*][^\s=*]*")
@@ -55,7 +51,7 @@ def environment(env: Mapping[str, str]) -> Environment:
             raise ContainerRuntimeError(f"the variable {name!r} cannot be given to a container: rename it")
         if "\n" not in value and "\r" not in value:
             lines.append(f"{name}={value}")
-        elif _OF_THE_COMMAND.fullmatch(name):
+        elif _OF_THE_COMMAND.fullmatch(name) or _PROXY.fullmatch(name):
             raise ContainerRuntimeError(
                 f"the value of {name} has several lines, which a container runtime does not accept"
             )
@@ -140,7 +136,7 @@ def build_variables(build: ImageBuild) -> dict[str, str]:
             continue
         looks_secret = masked(name, value) != value
         # The value of a proxy goes to the command itself, too, so it does so only if it has a password.
-        if _OF_THE_BUILD.fullmatch(name) or (_PROXY.fullmatch(name) and not looks_secret):
+        if _OF_THE_COMMAND.fullmatch(name) or (_PROXY.fullmatch(name) and not looks_secret):
             if looks_secret:
                 raise ContainerRuntimeError(
                     f"the build argument {name} looks like a secret, but the build command has a setting of that name, so"
