@@ -2,8 +2,7 @@
 
 Guarantees
 - Pods are deleted first; while one is left, nothing else is touched.
-- The objects of all kinds served at that time are deleted. The conditions of a namespace that stays say what is left
-  and why.
+- The objects of all kinds served at that time are deleted. The namespace's conditions say what is left and why.
 - It is driven by events: remaining objects are checked again when something in the namespace changes. Timers are needed
   only for Pods that exceed their grace period.
 - The namespace is released (the finalizer ``kubernetes`` is removed from its spec) when nothing is left.
@@ -98,17 +97,15 @@ class Namespaces(NamespaceWatcher, Reconciler[Namespace]):
         # While Pods are left, the other kinds have not been checked.
         left = _Content(failures=content.failures) if content.pods else content
         problems = content_problems(left.failures, left.remaining, left.finalizers)
-        kept = sorted({each for each in namespace.spec.finalizers if each != OURS})
-        # A namespace that ends with the next request needs no conditions.
-        stays = problems or content.remaining or kept or namespace.metadata.finalizers
-        if stays and set_conditions(namespace, problems, now().replace(microsecond=0)):
+        if set_conditions(namespace, problems, now().replace(microsecond=0)):
             namespace = await client.update(namespace, subresource="status")
         if content.failed:
             raise ContentFailed(f"namespace {namespace.key.name}: {'; '.join(content.failures)}")
         if content.remaining:
             return RequeueAfter(content.patience) if content.patience else Done()
         if namespace.spec is not None:
-            namespace.spec.finalizers = kept or None
+            kept = {each for each in namespace.spec.finalizers or () if each != OURS}
+            namespace.spec.finalizers = sorted(kept) or None
         await client.update(namespace, subresource="finalize")
         return Done()
 
