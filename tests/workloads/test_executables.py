@@ -328,18 +328,20 @@ async def test_a_cycle_of_dependencies_is_named(plane: Plane, processes):
 
 
 TCP = AddedProbe(name="port", tcp=TcpProbe(port=80), schedule=AddedProbeSchedule(interval="50ms"))
+#: The check of the first process: it reaches only that process.
+CHECK = TcpCheck("127.0.0.1", 80, 1000)
 
 
 async def test_probes_decide_the_health(tmp_path, processes):
     """No result: Caution; a failure: Unhealthy; success: Healthy."""
     prober = SimulatedProber()
-    prober.verdicts[TcpCheck("127.0.0.1", 80)] = Verdict(succeeded=False, reason="connection refused")
+    prober.verdicts[CHECK] = Verdict(succeeded=False, reason="connection refused")
     async with workloads_plane(tmp_path, processes, prober=prober) as plane:
         await plane.executable(added=ProcessAdditions(health_probes=[TCP]))
         status = await plane.until("web", lambda status: status.health_status == "Unhealthy")
         assert status.state == "Running"
         assert condition(status, "Healthy").message == "Probe port: connection refused."
-        prober.verdicts[TcpCheck("127.0.0.1", 80)] = Verdict(succeeded=True)
+        prober.verdicts[CHECK] = Verdict(succeeded=True)
         status = await plane.until("web", lambda status: status.health_status == "Healthy")
         assert [each.outcome for each in status.health_probe_results or ()] == ["Success"]
         assert condition(status, "Ready").status == "True"
@@ -348,7 +350,7 @@ async def test_probes_decide_the_health(tmp_path, processes):
 async def test_a_start_up_deadline_fails_the_start(tmp_path, processes):
     """States Starting -> FailedToStart; the process is stopped."""
     prober = SimulatedProber()
-    prober.verdicts[TcpCheck("127.0.0.1", 80)] = Verdict(succeeded=False, reason="connection refused")
+    prober.verdicts[CHECK] = Verdict(succeeded=False, reason="connection refused")
     async with workloads_plane(tmp_path, processes, prober=prober) as plane:
         await plane.executable(added=ProcessAdditions(health_probes=[TCP], startup_deadline="300ms"))
         await plane.until_state("web", "Starting")

@@ -390,8 +390,7 @@ def _headers(incoming: web.BaseRequest) -> Pairs:
 def _peer_of(incoming: web.BaseRequest) -> Peer:
     transport = incoming.transport
     name = transport.get_extra_info("peername") if transport is not None else None
-    if transport is None or not isinstance(name, tuple):
-        # the peer is already disconnected
+    if transport is None or not isinstance(name, tuple):  # the peer is already disconnected
         return Peer(host="", port=0)
     tls: ssl.SSLObject | None = transport.get_extra_info("ssl_object")
     certificate = tls.getpeercert(binary_form=True) if tls is not None else None

@@ -24,6 +24,7 @@ from steersman.workloads.processes import (
     Exited,
     FailedToStart,
     Lost,
+    PersistentProcess,
     Process,
     ProcessEvent,
     Refused,
@@ -222,3 +223,20 @@ def unhealthy(state: ExecutableState, run: Run) -> str:
             why = (result.reason if result is not None else None) or "no result yet"
             words.append(f"Probe {name}: {why}.")
     return " ".join(words)
+
+
+def persistent_process(executable: Executable, run: Run, key: str, socket: str) -> PersistentProcess:
+    """The record of a process that outlives the control plane."""
+    return PersistentProcess(
+        name=executable.key.name,
+        lifecycle_key=key,
+        socket=socket,
+        execution_id=run.execution_id,
+        stdout=run.stdout,
+        stderr=run.stderr,
+        folder=run.folder,
+        args=run.args,
+        pid=run.pid,
+        started_at=str(run.started_at) if run.started_at is not None else "",
+        serving=dict(run.serving),
+    )

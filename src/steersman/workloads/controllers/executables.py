@@ -26,6 +26,7 @@ from steersman.workloads.controllers.executable_run import (
     Run,
     apply_event,
     message_of,
+    persistent_process,
     state_of,
     unhealthy,
     write_status,
@@ -62,7 +63,6 @@ from steersman.workloads.processes import (
     Ended,
     Launch,
     Lost,
-    PersistentProcess,
     PersistentProcesses,
     ProcessEvent,
     ProcessRunner,
@@ -253,7 +253,7 @@ class _Executables:
         try:
             if is_persistent(spec):
                 socket = self._persistent.socket(name)
-                self._persistent.remember(_persistent_process(executable, run, key, socket))
+                self._persistent.remember(persistent_process(executable, run, key, socket))
             launch = Launch(
                 program=prepared.program,
                 args=prepared.args,
@@ -393,7 +393,7 @@ class _Executables:
         elif run.pid and not run.is_remembered:
             run.is_remembered = True
             key = known.lifecycle_key
-            self._persistent.remember(_persistent_process(executable, run, key, known.socket))
+            self._persistent.remember(persistent_process(executable, run, key, known.socket))
 
     async def _serve(self, ctx: Context, executable: Executable, run: Run) -> None:
         """Keep an Endpoint for each service that the process serves while it runs."""
@@ -476,22 +476,6 @@ def _without_predecessor(run: Run) -> None:
 
 def _port_key(executable: Executable, service: str) -> str:
     return f"executable/{executable.key.name}/{service}"
-
-
-def _persistent_process(executable: Executable, run: Run, key: str, socket: str) -> PersistentProcess:
-    return PersistentProcess(
-        name=executable.key.name,
-        lifecycle_key=key,
-        socket=socket,
-        execution_id=run.execution_id,
-        stdout=run.stdout,
-        stderr=run.stderr,
-        folder=run.folder,
-        args=run.args,
-        pid=run.pid,
-        started_at=str(run.started_at) if run.started_at is not None else "",
-        serving=dict(run.serving),
-    )
 
 
 def _delete_output(run: Run) -> None:
