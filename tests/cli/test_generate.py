@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import http.server
 import json
 import subprocess
 import sys
+import threading
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 import yaml
@@ -280,3 +282,41 @@ async def test_server_failures(here: Path, engine: Engine, capsys: pytest.Captur
     said = capsys.readouterr().err
     assert "missing" in said
     assert "Traceback" not in said
+
+
+class HostileServer(http.server.BaseHTTPRequestHandler):
+    """Answers as an API server whose texts contain escape sequences, and whose discovery is no discovery."""
+
+    EVIL = "v1\x1b]0;title\x07\nsteersman: forged\u202e"
+    ANSWERS: ClassVar = {
+        "/version": {"gitVersion": EVIL},
+        "/apis": {"groups": []},
+        "/openapi/v3": {"paths": {"apis/x.io/v1": {"serverRelativeURL": "/openapi/x"}}},
+    }
+
+    def do_GET(self) -> None:
+        body = json.dumps(self.ANSWERS.get(self.path.partition("?")[0], {"x": 1})).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: Any) -> None:
+        """Print nothing."""
+
+
+def test_a_hostile_server_gets_one_sentence(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What a server answers must neither end in a traceback nor control the terminal."""
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), HostileServer) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        cluster = {"name": "c", "cluster": {"server": f"http://127.0.0.1:{server.server_port}"}}
+        contexts = [{"name": "c", "context": {"cluster": "c"}}]
+        config = {"kind": "Config", "current-context": "c", "contexts": contexts, "clusters": [cluster]}
+        (here / "config").write_text(json.dumps(config), encoding="utf-8")
+        assert main(["generate", "models", "--from-server", "--kubeconfig", "config", "-o", "models"]) == 1
+        server.shutdown()
+    said = capsys.readouterr().err
+    assert "\n  steersman: forged\\u202e" in said
+    assert said.endswith("has a document without a group-version: is it a Kubernetes API?\n")
+    assert "".join(said.split("\n")).isprintable()

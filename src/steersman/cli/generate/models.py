@@ -75,7 +75,12 @@ def _of_server(
             if wanted is None
             else f"the server does not serve {', '.join(str(each) for each in sorted(wanted))}; see kubectl api-versions"
         )
-    served = [GroupVersion.parse(resources["groupVersion"]) for resources in found.discovery]
+    try:
+        served = [GroupVersion.parse(resources["groupVersion"]) for resources in found.discovery]
+    except (KeyError, TypeError, ValueError) as error:
+        raise Failure(
+            "the server's discovery has a document without a group-version: is it a Kubernetes API?"
+        ) from error
     return read_openapi(found.documents, discovery=found.discovery, only=served), f"Kubernetes {found.version}"
 
 
