@@ -53,7 +53,10 @@ FALLBACKS = {
     ),
     "workloads/ports/listeners.py": "names no process, and takes every port to be free",
     **dict.fromkeys(
-        (f"workloads/proxies/relay/{name}.py" for name in ("connection", "direction", "loop", "server", "service")),
+        (
+            f"workloads/proxies/relay/{name}.py"
+            for name in ("connection", "direction", "listeners", "loop", "server", "service")
+        ),
         "is not started: `RelayProxy` refuses with a sentence",
     ),
 }
