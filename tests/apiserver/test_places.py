@@ -49,8 +49,8 @@ JSON = ("Content-Type", "application/json")
 
 
 async def end(reply: ServerResponse) -> None:
-    assert reply.lease is not None
-    reply.lease.release()
+    assert reply.reservation is not None
+    reply.reservation.release()
 
 
 @pytest.mark.parametrize("accept", ACCEPTED)

@@ -548,7 +548,7 @@ async def test_a_response_ends_at_its_deadline():
 
     async def handler(request: HttpRequest) -> ServerResponse:
         deadline = asyncio.get_running_loop().time() + 0.2
-        return ServerResponse(status=200, body=b"x" * 50_000_000, deadline=deadline, lease=place)
+        return ServerResponse(status=200, body=b"x" * 50_000_000, deadline=deadline, reservation=place)
 
     async with HttpListener(handler) as listener:
         reader, writer = await asyncio.open_connection("127.0.0.1", listener.port, limit=1024)
@@ -571,7 +571,7 @@ async def test_a_response_releases_what_it_holds(path: str):
             yield b"x" * 10_000
 
     async def handler(request: HttpRequest) -> ServerResponse:
-        return ServerResponse(status=200, body=b"short" if path == "/sent" else pieces(), lease=place)
+        return ServerResponse(status=200, body=b"short" if path == "/sent" else pieces(), reservation=place)
 
     async with HttpListener(handler) as listener:
         reader, writer = await asyncio.open_connection("127.0.0.1", listener.port)

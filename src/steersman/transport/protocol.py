@@ -138,11 +138,11 @@ class Pushing(Protocol):
     def __aiter__(self) -> AsyncIterator[bytes]: ...
 
 
-class Lease(Protocol):
-    """Something that a response holds while it is sent. A lease that is dropped is released, too."""
+class Reservation(Protocol):
+    """Something that a response holds while it is sent. A reservation that is dropped is released, too."""
 
     def release(self) -> None:
-        """End the lease; releasing twice does nothing."""
+        """End the reservation; releasing twice does nothing."""
         ...
 
 
@@ -155,12 +155,12 @@ class ServerResponse(msgspec.Struct, kw_only=True):
     #: The time of the loop by which a listener must have sent the response; later it closes the connection.
     deadline: float | None = None
     #: What the response holds until it has been sent, or will not be sent any more.
-    lease: Lease | None = None
+    reservation: Reservation | None = None
 
     def release(self) -> None:
         """Release what the response holds."""
-        if self.lease is not None:
-            self.lease.release()
+        if self.reservation is not None:
+            self.reservation.release()
 
 
 #: A server as one function. It is cancelled when the client disconnects.

@@ -110,12 +110,12 @@ class RequestLimits:
             if not deadline.expired():
                 raise
             return ServerResponse(status=_LATE.status, headers=_LATE.headers, body=_LATE.body)
-        if reply.lease is None:
+        if reply.reservation is None:
             return reply
         if request.sends_pieces or isinstance(reply.body, bytes):
             return replace(reply, deadline=end)
         place.release()
-        return replace(reply, lease=self._stream(user))
+        return replace(reply, reservation=self._stream(user))
 
     async def _held(self, request: ServerRequest, next_: NextHandler, place: _Place) -> ServerResponse:
         """The response, with the place until it is sent. A short body needs none: the buffers take it."""
@@ -123,7 +123,7 @@ class RequestLimits:
         try:
             reply = await next_(request)
             is_held = not isinstance(reply.body, bytes) or len(reply.body) > _SHORT
-            return replace(reply, lease=place) if is_held else reply
+            return replace(reply, reservation=place) if is_held else reply
         finally:
             if not is_held:
                 place.release()
