@@ -10,10 +10,13 @@ Guarantees
 from __future__ import annotations
 
 import logging
+from bisect import bisect_right
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import Any, Final, Protocol, TypeVar
+from itertools import accumulate
+from operator import attrgetter
+from typing import Any, Final, Protocol, TypeVar, cast
 
 from steersman.apiserver.errors import RequestRejected
 from steersman.apiserver.json_trees import decode_tree
@@ -28,6 +31,7 @@ _log = logging.getLogger("steersman.apiserver")
 
 #: How many bytes of JSON are encoded at a time.
 _PIECE: Final = 128 * 1024
+_value_of: Final = cast("Callable[[Record], bytes]", attrgetter("value"))
 #: Ends the list and its object.
 _TAIL: Final = b"]}\n"
 
@@ -120,15 +124,14 @@ class LongList:
 
     def _batches(self) -> Iterator[tuple[Sequence[Record], int]]:
         """Consecutive objects, and the size that they count as."""
-        records, start, size = self._records, 0, 0
-        for at, record in enumerate(records):
-            weight = len(record.value) + self._weight
-            if at > start and size + weight > _PIECE:
-                yield records[start:at], size
-                start, size = at, 0
-            size += weight
-        if start < len(records):
-            yield records[start:], size
+        records, weight = self._records, self._weight
+        sizes = map(len, map(_value_of, records))
+        ends = list(accumulate(size + weight for size in sizes) if weight else accumulate(sizes))
+        start = before = 0
+        while start < len(records):
+            end = max(start + 1, bisect_right(ends, before + _PIECE))
+            yield records[start:end], ends[end - 1] - before
+            start, before = end, ends[end - 1]
 
 
 class _Encoder(Protocol):

@@ -42,7 +42,7 @@ async def answer_records(
     """Answer with a list of objects."""
     workers, user = context.workers, request.user.name
     is_copied, weight = _is_copied(form, records), _weight(form)
-    size = sum(len(record.value) for record in records) + weight * len(records)
+    size = sum(len(record.value) + weight for record in records[:_AT_ONCE])
     if len(records) <= _AT_ONCE and size <= _BYTES_AT_ONCE:
         work = partial(form.page, records, meta)
         return answer(request, work() if is_copied else await workers.answer(work, size=size, user=user))
