@@ -655,7 +655,7 @@ async def test_services_of_the_host_are_reached_at_the_gateway(plane: ContainerP
     assert network.status.gateways is not None
     proxy = plane.proxy
     assert isinstance(proxy, SimulatedProxy)
-    wanted = Forwarding((network.status.gateways[0],), 5001, (("127.0.0.1", 5001),))
+    wanted = Forwarding((network.status.gateways[0],), 5001, (("127.0.0.1", 5001),), (0,))
     await eventually(lambda: proxy.kept.get("host-api@default") == wanted)
     await plane.delete(Container, "web")
     await eventually(lambda: "host-api@default" not in proxy.kept)

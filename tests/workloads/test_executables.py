@@ -328,8 +328,8 @@ async def test_a_cycle_of_dependencies_is_named(plane: Plane, processes):
 
 
 TCP = AddedProbe(name="port", tcp=TcpProbe(port=80), schedule=AddedProbeSchedule(interval="50ms"))
-#: The check of the first process: it reaches only that process.
-CHECK = TcpCheck("127.0.0.1", 80, 1000)
+#: The check of a simulated process, whose shim has pid 1: it reaches only the descendants of the shim.
+CHECK = TcpCheck("127.0.0.1", 80, 1)
 
 
 async def test_probes_decide_the_health(tmp_path, processes):
