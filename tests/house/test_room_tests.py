@@ -269,7 +269,7 @@ def test_durations_are_those_of_files_without_the_engine(tmp_path: Path) -> None
     ]
     (tmp_path / "gw0.jsonl").write_text("".join(json.dumps(each) + "\n" for each in records), encoding="utf-8")
     (tmp_path / "gw1.jsonl").write_text(json.dumps(records[1]) + "\n", encoding="utf-8")
-    assert measured(tmp_path) == {"tests/a/test_a.py": (15.0, 4.0), "tests/a/test_b.py": (0.1, 0.0)}
+    assert measured(tmp_path) == {"tests/a/test_a.py": (15.0, 4.0), "tests/a/test_b.py": (0.1, 0.1)}
 
 
 def test_a_new_measurement_keeps_what_it_did_not_run(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ UNKNOWN = (2.0, 2.0)
 #: The least that a file counts for: it is imported at least.
 LEAST = 0.1
 #: A file whose tests compute for less than this share of their time waits.
-WAITING = 0.35
+WAITING = 0.5
 
 
 def seconds_of(file: str) -> float:
@@ -53,7 +53,9 @@ def measured(folder: Path) -> dict[str, tuple[float, float]]:
                 sums[0] += max(record["cpu"], record["wall"] - record["queued"] - engine)
                 sums[1] += record["cpu"] + record["below"]
                 engine = 0.0
-    return {file: (max(LEAST, round(wall, 1)), round(cpu, 1)) for file, (wall, cpu) in sorted(seconds.items())}
+    return {
+        file: (max(LEAST, round(wall, 1)), max(LEAST, round(cpu, 1))) for file, (wall, cpu) in sorted(seconds.items())
+    }
 
 
 def write_table(new: dict[str, tuple[float, float]], root: Path, path: Path = TABLE) -> None:
