@@ -27,6 +27,9 @@ _TICK = os.sysconf("SC_CLK_TCK")
 def pytest_configure(config: pytest.Config) -> None:
     # no option of the command line: a worker does not know those of a conftest
     if folder := os.environ.get("STEERSMAN_TIMINGS"):
+        if not config.getoption("numprocesses", None):
+            # the process that runs the tests: a pytest below it would overwrite its file
+            del os.environ["STEERSMAN_TIMINGS"]
         config.pluginmanager.register(_Timings(Path(folder).absolute()), "timings of this run")
 
 
