@@ -18,9 +18,9 @@ from itertools import accumulate
 from operator import attrgetter
 from typing import Any, Final, Protocol, TypeVar, cast
 
+from steersman.apiserver import protobuf
 from steersman.apiserver.errors import RequestRejected
 from steersman.apiserver.json_trees import decode_tree
-from steersman.apiserver.protobuf import ListWriter
 from steersman.apiserver.storage import Record
 from steersman.apiserver.workers import Workers
 from steersman.wire import JSON, PROTOBUF, YAML
@@ -207,7 +207,7 @@ class _AsProtobuf:
     needs_length = True
 
     def __init__(self, head: bytes, form: PrintedForm) -> None:
-        self._writer = ListWriter(decode_tree(head + _TAIL))
+        self._writer = protobuf.ListWriter(decode_tree(head + _TAIL))
         self._form = form
 
     def begin(self, length: int) -> bytes:
