@@ -66,6 +66,11 @@ DEPLOYMENT = {
 }
 
 
+def deployments(*items):
+    """A list of Deployments as a server sends it."""
+    return list_of(*items) | {"kind": "DeploymentList", "apiVersion": "apps/v1"}
+
+
 UNTYPED = Kind("apps/v1", "Deployment")
 
 
@@ -161,8 +166,8 @@ GOOD = {
     "get": answer(DEPLOYMENT),
     "get untyped": answer(DEPLOYMENT),
     "get metadata": answer(DEPLOYMENT | {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1"}),
-    "list": answer(list_of(DEPLOYMENT, DEPLOYMENT)),
-    "list untyped": answer(list_of(DEPLOYMENT, DEPLOYMENT)),
+    "list": answer(deployments(DEPLOYMENT, DEPLOYMENT)),
+    "list untyped": answer(deployments(DEPLOYMENT, DEPLOYMENT)),
     "watch": watch_answer(("ADDED", DEPLOYMENT), ("BOOKMARK", DEPLOYMENT), ("DELETED", DEPLOYMENT)),
     "watch untyped": watch_answer(("ADDED", DEPLOYMENT), ("ERROR", failure(410, "Expired", "old"))),
     "delete": answer(failure(409, "Conflict", "no", causes=[{"reason": "a", "field": "b"}]), status="409 Conflict"),
@@ -251,7 +256,7 @@ async def test_objects_that_say_something_else(asked, obj, verb):
     """One object is never more than one failure, and what is accepted is kept as it is."""
     whole = {
         "get": lambda: answer(obj),
-        "list": lambda: answer(list_of(DEPLOYMENT, obj, DEPLOYMENT)),
+        "list": lambda: answer(deployments(DEPLOYMENT, obj, DEPLOYMENT)),
         "watch": lambda: watch_answer(("ADDED", DEPLOYMENT), ("MODIFIED", obj), ("DELETED", DEPLOYMENT)),
     }
     result = await asked(whole[verb.partition(" ")[0]](), verb)
@@ -266,7 +271,7 @@ async def test_objects_that_say_something_else(asked, obj, verb):
 @pytest.mark.parametrize("field", ["name", "namespace", "uid", "resourceVersion"])
 async def test_an_untyped_object_with_a_number_for_an_identity_is_one_failure(asked, field):
     strange = altered(DEPLOYMENT, ("metadata", field), 1)
-    listed = await asked(answer(list_of(DEPLOYMENT, strange, DEPLOYMENT)), "list untyped")
+    listed = await asked(answer(deployments(DEPLOYMENT, strange, DEPLOYMENT)), "list untyped")
     assert len(listed.items) == 2
     assert f"metadata.{field} must be a string (got 1)" in str(listed.undecodable[0].error)
     assert await asked(answer(strange), "get untyped") is None

@@ -9,6 +9,7 @@ from samples.eventually import eventually
 from steersman.cli.failure import Failure
 from steersman.cli.up.container_command import run_container
 from steersman.projects import ApplicationSource, Project, ServiceSelection
+from steersman.ui import Board
 from steersman.workloads import simulated_parts
 from steersman.workloads.containers import ContainerRuntimeError
 from steersman.workloads.kinds import Container, ContainerNetwork, ContainerVolume
@@ -44,8 +45,8 @@ async def test_a_command_runs_in_another_container_of_the_service(project):
     def started() -> list[str]:
         return [each for each, launch in runtime.launches.items() if "-run-" in launch.name]
 
-    async with asyncio.TaskGroup() as tasks:
-        run = run_container(project.client, project.application, "api", words, project="shop")
+    async with Board(project.client, project="shop") as board, asyncio.TaskGroup() as tasks:
+        run = run_container(project.client, project.application, "api", words, board=board)
         running = tasks.create_task(run)
         await eventually(lambda: started() and runtime.containers[started()[0]].state == "running")
         launch = runtime.launches[started()[0]]
@@ -63,8 +64,9 @@ async def test_a_container_that_cannot_start_is_a_failure(project):
     runtime = project.plane.parts.containers
     await eventually(lambda: len([call for call in runtime.calls if call[0] == "start"]) == 2)
     runtime.failures["create"] = ContainerRuntimeError("simulated: no space left")
-    with pytest.raises(Failure, match="api cannot start: simulated: no space left"):
-        await run_container(project.client, project.application, "api", (), project="shop")
+    async with Board(project.client, project="shop") as board:
+        with pytest.raises(Failure, match="api cannot start: simulated: no space left"):
+            await run_container(project.client, project.application, "api", (), board=board)
 
 
 async def test_a_service_of_a_profile_brings_its_network_and_volume(tmp_path):
@@ -73,10 +75,14 @@ async def test_a_service_of_a_profile_brings_its_network_and_volume(tmp_path):
     (tmp_path / "steersman.yaml").write_text(f"services:\n  web: {{command: web}}\n  {job}\nvolumes: {{data: {{}}}}\n")
     environment = {"XDG_STATE_HOME": str(tmp_path / "state"), "PATH": os.environ["PATH"]}
     source = ApplicationSource(folder=tmp_path, environment=environment, name="shop")
-    async with Project(source, parts=simulated_parts) as project, asyncio.TaskGroup() as tasks:
+    async with (
+        Project(source, parts=simulated_parts) as project,
+        Board(project.client, project="shop") as board,
+        asyncio.TaskGroup() as tasks,
+    ):
         runtime = project.plane.parts.containers
         application = source.read(ServiceSelection(profiles=("*",)))
-        running = tasks.create_task(run_container(project.client, application, "job", (), project="shop"))
+        running = tasks.create_task(run_container(project.client, application, "job", (), board=board))
         await eventually(lambda: any(each.state == "running" for each in runtime.containers.values()))
         networks = await project.client.list(ContainerNetwork)
         assert [each.spec.network_name for each in networks] == ["shop_default"]
