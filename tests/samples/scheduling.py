@@ -1,8 +1,8 @@
 """Which worker runs which tests when workers share a run: ``pytest -n 4``.
 
-As many workers as the machine has cores do the work, the longest files first, so that they end together. The others run
-only files that mostly wait (for leases, timeouts, other programs), so that waiting takes no time of a core.
-`samples.durations` has how long each file runs and waits; a table that is out of date costs time and nothing else.
+As many workers as the machine has cores begin with files that compute, the others with files that mostly wait (for
+leases, timeouts, other programs), so that waiting takes no time of a core. The longest come first, so that all end
+together. `samples.durations` has how long each file runs and waits; a table that is out of date costs time only.
 
 Guarantees: tests that share a costly fixture run in one worker; a test marked `alone` runs after every other worker has
 ended; a test that ends its worker is reported once and not run again; test ids stay what they are without workers.
@@ -30,7 +30,7 @@ ALONE = "alone"
 WHOLE_ROOMS = frozenset({"conformance", "examples", "faults", "kubectl"})
 #: What a worker begins with, in this order: client-go lists every kind, and conformance leaves definitions behind.
 FIRST = ("client_go", "conformance")
-#: How many workers do the work.
+#: How many workers begin with files that compute.
 CORES = os.cpu_count() or 1
 
 
@@ -49,31 +49,18 @@ class Scheduling(LoadScopeScheduling):
         return ALONE if nodeid in self._alone else unit_of(nodeid)
 
     def _assign_work_unit(self, node: WorkerController) -> None:
-        unit = self._unit_for(node)
-        if unit is None:
-            node.shutdown()
-            return
+        waits_first = self.nodes.index(node) >= CORES
+        unit = min(self.workqueue, key=lambda each: self._rank(each, waits_first=waits_first))
         self.workqueue.move_to_end(unit, last=False)
         super()._assign_work_unit(node)
 
-    def _unit_for(self, node: WorkerController) -> str | None:
-        """The next work unit of a worker; None if only others can do what is left."""
-        units = self.workqueue.keys()
-        if self.nodes.index(node) >= CORES:
-            units = [each for each in units if self._waits(each)]
-        return min(units, key=self._rank, default=None)
-
-    def _waits(self, unit: str) -> bool:
-        """Whether the tests of a unit mostly wait."""
-        return unit != ALONE and waits(self._files(unit))
-
-    def _rank(self, unit: str) -> tuple[int, float]:
+    def _rank(self, unit: str, *, waits_first: bool) -> tuple[int, float]:
         if unit == ALONE:
             return 3, 0
         if (room := _room(unit)) in FIRST:
             return 0, FIRST.index(room)
-        # what waits is left to the other workers, until nothing else is left
-        return 2 if self._waits(unit) else 1, -sum(map(seconds_of, self._files(unit)))
+        files = self._files(unit)
+        return 1 if waits(files) == waits_first else 2, -sum(map(seconds_of, files))
 
     def _files(self, unit: str) -> set[str]:
         return {nodeid.partition("::")[0] for nodeid in self.workqueue[unit]}
@@ -82,7 +69,7 @@ class Scheduling(LoadScopeScheduling):
         if node.shutting_down or node not in self.registered_collections:
             return
         # a worker begins its last test when it knows the next one, or that there is none
-        while self.workqueue and not node.shutting_down and self._pending_of(self.assigned_work[node]) <= 1:
+        while self.workqueue and self._pending_of(self.assigned_work[node]) <= 1:
             others = [each for each in self.nodes if each is not node]
             if self.workqueue.keys() != {ALONE} or not others:
                 self._assign_work_unit(node)
