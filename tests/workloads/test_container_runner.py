@@ -359,7 +359,9 @@ async def test_nothing_of_a_session_is_left_after_kill_9(killed, tmp_path):
             plane.kill()
             await plane.wait()
             if killed == "both":
-                assert sorted(await runner.harvest()) == [session, session, f"{session}-bound"]
+                # a session of another worker may be harvested too, or may have harvested this one
+                found = [each for each in await runner.harvest() if each.startswith(session)]
+                assert set(found) <= {session, f"{session}-bound"}
             await eventually(lambda: of_session(session) == [f"{session}-kept"], within=30)
         finally:
             if plane.returncode is None:
