@@ -94,6 +94,7 @@ async def test_in_the_foreground_dependents_start_once_the_dependency_is_healthy
 
 async def test_the_timeout_of_detach_includes_the_start_of_the_session(place: Place):
     place.write(shop(0).replace("    ports: [{published: 0}]\n", ""))
+    """What has not started in time does not start later, unseen."""
     text = await place.run("up", "-d", "--timeout", "0.05", code=1)
     assert "has not started within 0.05 s" in text
-    await place.run("down")
+    assert "no application is running here" in await place.run("ps")

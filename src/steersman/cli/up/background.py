@@ -106,7 +106,13 @@ async def _spawn(state: Path, *, within: float) -> SessionRecord:
             stderr=output,
             start_new_session=True,
         )
-        record = await wait_for_session(state, has_failed=lambda: session.poll() is not None, within=within)
+        try:
+            record = await wait_for_session(state, has_failed=lambda: session.poll() is not None, within=within)
+        except BaseException:
+            # Else the services would start after this command has reported that they did not.
+            session.terminate()
+            await asyncio.to_thread(session.wait)
+            raise
         if record is None and session.returncode == 0:
             # Another command started the session at the same moment: it has taken the change.
             record = read_record(state)
