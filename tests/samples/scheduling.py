@@ -41,6 +41,8 @@ class Scheduling(LoadScopeScheduling):
         super().__init__(config, log)
         self._notes = notes
         self._alone: frozenset[str] | None = None
+        #: Whether each unit waits, and its seconds: all units are compared for each that is assigned.
+        self._measured: dict[str, tuple[bool, float]] = {}
 
     def _split_scope(self, nodeid: str) -> str:
         if self._alone is None:
@@ -59,11 +61,11 @@ class Scheduling(LoadScopeScheduling):
             return 3, 0
         if (room := _room(unit)) in FIRST:
             return 0, FIRST.index(room)
-        files = self._files(unit)
-        return 1 if waits(files) == waits_first else 2, -sum(map(seconds_of, files))
-
-    def _files(self, unit: str) -> set[str]:
-        return {nodeid.partition("::")[0] for nodeid in self.workqueue[unit]}
+        if unit not in self._measured:
+            files = {nodeid.partition("::")[0] for nodeid in self.workqueue[unit]}
+            self._measured[unit] = waits(files), sum(map(seconds_of, files))
+        is_waiting, seconds = self._measured[unit]
+        return 1 if is_waiting == waits_first else 2, -seconds
 
     def _reschedule(self, node: WorkerController) -> None:
         if node.shutting_down or node not in self.registered_collections:
