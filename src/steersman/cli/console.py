@@ -105,13 +105,11 @@ class LogCopy:
                 show(program_text(line))
             if "\x1b" not in self._held or len(self._held) > _HELD_MAX:
                 self._show_held()
-        sys.stdout.flush()
 
     def close(self) -> None:
         """Write what was held back."""
         self._held += self._decoder.decode(b"", final=True)
         self._show_held()
-        sys.stdout.flush()
 
     def _show_held(self) -> None:
         held, self._held = self._held, ""
