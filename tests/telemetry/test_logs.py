@@ -161,7 +161,7 @@ FORGED = 'x\x1b[2J\x07\n12:00:00.000 INFO    forged: admin logged in\n{"level":"
 
 @pytest.mark.parametrize("form", ["terminal", "json"])
 def test_text_from_elsewhere_forges_no_line(lines, form) -> None:
-    """Whoever may create an object could otherwise write the log of its operator."""
+    """Any user who may create an object could otherwise write the log of its operator."""
     stream = lines(Terminal() if form == "terminal" else None, form=form)
     log.warning("invalid value %s", FORGED, extra={"field": FORGED})
     log.error("cannot reconcile %s", FORGED, exc_info=ValueError(FORGED))
@@ -177,7 +177,7 @@ def test_text_from_elsewhere_forges_no_line(lines, form) -> None:
 
 
 def test_a_stack_keeps_its_lines(lines) -> None:
-    """The report of a blocked loop is a stack: on one line nobody could read it."""
+    """The report of a blocked loop is a stack, which is unreadable on one line."""
     stream = lines(Terminal(), form="terminal")
     log.error("blocked by %s%s", "a\nb", StackText('\n  File "x.py", line 1\n    sleep(9)\n'))
     first, *rest = stream.getvalue().splitlines()
