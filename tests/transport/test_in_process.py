@@ -3,51 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 
 import pytest
 
+from samples.streams import Stream
 from steersman.aio import Supervisor
 from steersman.errors import ConnectionFailed, DeadlineExceeded
-from steersman.transport import InProcessTransport, Push, ServerResponse
+from steersman.transport import InProcessTransport, ServerResponse
 from steersman.wire import HttpRequest
 
 GET = HttpRequest("GET", "/")
 PIECE = 64 * 1024
-
-
-class Stream:
-    """A body that yields what is put into its queue, and fails at an exception."""
-
-    def __init__(self) -> None:
-        self.push: Push | None = None
-        self.pieces: asyncio.Queue[bytes | Exception] = asyncio.Queue()
-        self.waits, self.ended = asyncio.Event(), asyncio.Event()
-
-    def push_to(self, push: Push) -> None:
-        self.push = push
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        try:
-            while True:
-                if self.pieces.empty():
-                    self.waits.set()
-                piece = await self.pieces.get()
-                if isinstance(piece, Exception):
-                    raise piece
-                if not piece:
-                    return
-                yield piece
-        finally:
-            self.ended.set()
-
-    async def handle(self, request: HttpRequest) -> ServerResponse:
-        del request
-        return ServerResponse(status=200, body=self)
-
-    def put(self, *pieces: bytes | Exception) -> None:
-        for piece in pieces:
-            self.pieces.put_nowait(piece)
 
 
 # whole answers

@@ -3,41 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 
-from steersman.transport import HttpListener, HttpTransport, Push, ServerResponse
+from samples.streams import Stream
+from steersman.transport import HttpListener, HttpTransport
 from steersman.wire import HttpRequest
 
 
-class Told:
-    """A body that yields what it is told to, and keeps who takes pieces otherwise."""
-
-    def __init__(self) -> None:
-        self.push: Push | None = None
-        self.waits, self.ended = asyncio.Event(), asyncio.Event()
-        self.pieces: asyncio.Queue[bytes] = asyncio.Queue()
-
-    def push_to(self, push: Push) -> None:
-        self.push = push
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        try:
-            while True:
-                if self.pieces.empty():
-                    self.waits.set()
-                piece = await self.pieces.get()
-                if not piece:
-                    return
-                yield piece
-        finally:
-            self.ended.set()
-
-    async def handle(self, request: HttpRequest) -> ServerResponse:
-        return ServerResponse(status=200, body=self)
-
-
 async def test_what_is_pushed_stands_between_what_is_yielded():
-    body = Told()
+    body = Stream()
     body.pieces.put_nowait(b"one ")
     async with HttpListener(body.handle) as listener, HttpTransport(listener.address) as client:
         async with await client.send(HttpRequest("GET", "/"), stream=True) as response, asyncio.timeout(60):
@@ -55,7 +28,7 @@ async def test_what_is_pushed_stands_between_what_is_yielded():
 
 
 async def test_nothing_is_pushed_to_a_client_that_does_not_read():
-    body = Told()
+    body = Stream()
     async with HttpListener(body.handle) as listener:
         reader, writer = await asyncio.open_connection("127.0.0.1", listener.port, limit=1024)
         writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -74,7 +47,7 @@ async def test_nothing_is_pushed_to_a_client_that_does_not_read():
 
 
 async def test_a_client_that_knows_no_chunks_gets_all_by_turns():
-    body = Told()
+    body = Stream()
     async with HttpListener(body.handle) as listener:
         reader, writer = await asyncio.open_connection("127.0.0.1", listener.port)
         writer.write(b"GET / HTTP/1.0\r\n\r\n")
