@@ -196,7 +196,7 @@ class Session:
                     down = await _started(self.tool.down, self.folder, self.environment, self.output)
                     await down.wait()
                 else:
-                    self.process.send_signal(signal.SIGINT)
+                    self.process.send_signal(signal.SIGTERM)  # a program started in the background may ignore SIGINT
                 await self.process.wait()
         except TimeoutError:
             raise BenchmarkFailed(f"{self.tool.name} did not stop:\n{self.tail()}") from None
