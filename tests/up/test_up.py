@@ -253,8 +253,8 @@ async def test_two_commands_that_start_it_at_once_leave_one_session(place: Place
 
 
 def test_modules_of_the_application_and_names_do_not_break_a_detached_session():
-    command = background_command(["up", "--detach", "--", "web"])
-    assert command[1:] == ["-P", "-m", "steersman", "up", "--background", "--detach", "--", "web"]
+    command = background_command(["-p", "up", "up", "--detach", "--", "web"])
+    assert command[1:] == ["-P", "-m", "steersman", "--background", "-p", "up", "up", "--detach", "--", "web"]
 
 
 async def test_detach_shows_the_last_lines_of_what_failed(place: Place):

@@ -31,6 +31,7 @@ class LogsOptions(msgspec.Struct, frozen=True, kw_only=True):
     timestamps: bool = False
     line_numbers: bool = False
     tail: int | None = None
+    files: Sequence[str] = ()
     project: str | None = None
     kubeconfig: str | None = None
     context: str | None = None
@@ -41,7 +42,7 @@ def print_logs(options: LogsOptions) -> int:
     asks_for_object = bool(options.kubeconfig or options.context or options.source or options.line_numbers) or any(
         "/" in name for name in options.names
     )
-    place = PlaceOptions(project=options.project)
+    place = PlaceOptions(files=options.files, project=options.project)
     record = place.find()
     if record is not None and record.is_running:
         if not asks_for_object:

@@ -15,7 +15,8 @@ from steersman.cli.console import ConsoleParser, take_over_reports, tell_failure
 from steersman.cli.failure import Failure
 from steersman.cli.number_arguments import port, seconds
 from steersman.cli.uncollected_imports import uncollected_imports
-from steersman.cli.up.parsers import add_application_commands
+from steersman.cli.up.leading_options import add_leading_options, merge_leading_options
+from steersman.cli.up.parsers import add_application_commands, add_place, add_project
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -25,6 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = vars(_parser().parse_args(arguments))
     _raise_open_files_limit()
     try:
+        options = merge_leading_options(options, options.pop("command_name"))
         code = _run(options, *options.pop("command"))
         sys.stdout.flush()
     except Failure as failure:
@@ -74,7 +76,8 @@ def _parser() -> argparse.ArgumentParser:
         description="Controllers for the Kubernetes API: create, run, preview and explain them; generate manifests.",
     )
     parser.add_argument("--version", action="version", version=f"steersman {__version__}")
-    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    add_leading_options(parser)
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND", dest="command_name")
     _add_new(commands.add_parser("new", help="create a project: a kind, its operator, tests and manifests"))
     _add_demo(commands.add_parser("demo", help="watch an operator at work: no cluster, no containers"))
     _add_run(commands.add_parser("run", help="run the manager of a Python module, or a service of an application once"))
@@ -146,6 +149,7 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("target", metavar="SERVICE | MODULE[:NAME]", help="such as web, or site_operator:manager")
     parser.add_argument("words", nargs="*", metavar="-- COMMAND", help="for a service: the command to run in its place")
+    add_place(parser)
     _add_server(parser)
     parser.add_argument(
         "-n", "--namespace", metavar="NAME", help="for bare names and the Lease; default: that of the context"
@@ -293,8 +297,9 @@ def _add_logs(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--line-numbers", action="store_true", help="only for an object: begin each line with its number"
     )
+    add_project(parser, "the one running in this folder")
     parser.add_argument(
-        "-p", "--project", metavar="NAME", help="the name of the project; default: the one running in this folder"
+        "--file", dest="files", action="append", default=[], metavar="FILE", help="a file of the application"
     )
     _add_server(parser)
     parser.set_defaults(command=("logs", "print_logs", "LogsOptions"))

@@ -136,11 +136,8 @@ def open_log(state: Path) -> None:
 
 def background_command(arguments: Sequence[str]) -> list[str]:
     """The command line of the process of a detached session, for the arguments of this command."""
-    # What follows -- are names of services.
-    place = arguments.index("up") + 1
-    words = (*arguments[:place], "--background", *arguments[place:])
     # -P: a module of the application's folder, such as its queue.py, must not take the place of Python's.
-    return [sys.executable, "-P", "-m", "steersman", *words]
+    return [sys.executable, "-P", "-m", "steersman", "--background", *arguments]
 
 
 async def _watch_session(record: SessionRecord) -> None:

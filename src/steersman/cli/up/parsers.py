@@ -16,18 +16,18 @@ def add_application_commands(add: AddCommand) -> None:
     _add_up(add("up", help="start an application from steersman.yaml, a Compose file or a Procfile"))
     down = add("down", help="stop a running application")
     down.description = "Stop a running application, dependents before their dependencies."
-    _add_place(down)
+    add_place(down)
     _add_timeout(down, 150.0, "how long to wait for the services to stop")
     down.set_defaults(command=("up.down", "run_down", "DownOptions"))
     ps = add("ps", help="list the services of a running application")
     ps.description = "List the services of a running application: state, health, addresses and what each waits for."
-    _add_place(ps)
+    add_place(ps)
     ps.add_argument("--json", action="store_true", help="print all fields as JSON")
     ps.add_argument("-a", "--all", action="store_true", help="list all your running applications instead")
     ps.set_defaults(command=("up.ps", "run_ps", "PsOptions"))
     page = add("page", help="print a link to the page of a running application")
     page.description = "Print a link that opens the page of a running application once, within ten minutes."
-    _add_place(page)
+    add_place(page)
     page.set_defaults(command=("up.page", "run_page", "PlaceOptions"))
     for name, words in (
         ("restart", "restart services"),
@@ -37,13 +37,13 @@ def add_application_commands(add: AddCommand) -> None:
         parser = add(name, help=words)
         parser.description = f"{words.capitalize()}, and wait until the state is reached. Without NAME: all services."
         parser.add_argument("names", nargs="*", metavar="NAME", help="a service")
-        _add_place(parser)
+        add_place(parser)
         _add_timeout(parser, 60.0, "how long to wait for the state")
         parser.set_defaults(command=("up.control", f"run_{name}", "ControlOptions"))
     scale = add("scale", help="change the number of processes of a service")
     scale.description = "Change the number of processes of services, and wait until they run."
     scale.add_argument("names", nargs="+", metavar="NAME=NUMBER", help="such as worker=3")
-    _add_place(scale)
+    add_place(scale)
     _add_timeout(scale, 60.0, "how long to wait for the processes")
     scale.set_defaults(command=("up.control", "run_scale", "ControlOptions"))
     _add_convert(add("convert", help="print the objects that an application becomes"))
@@ -54,7 +54,7 @@ def add_application_commands(add: AddCommand) -> None:
     )
     command.add_argument("name", metavar="NAME", help="a service")
     command.add_argument("words", nargs="*", metavar="-- COMMAND", help="the command and its arguments")
-    _add_place(command)
+    add_place(command)
     command.set_defaults(command=("up.terminal_command", "run_exec", "CommandOptions"))
 
 
@@ -98,8 +98,7 @@ def _add_up(parser: argparse.ArgumentParser) -> None:
         help="return the exit code of this service; implies --abort-on-exit",
     )
     parser.add_argument("--container-runtime", choices=("podman", "docker"), default="podman", help="default: podman")
-    parser.add_argument("--background", action="store_true", help=argparse.SUPPRESS)
-    parser.set_defaults(command=("up.command", "run_up", "UpOptions"))
+    parser.set_defaults(background=False, command=("up.command", "run_up", "UpOptions"))
 
 
 def _add_convert(parser: argparse.ArgumentParser) -> None:
@@ -112,16 +111,21 @@ def _add_convert(parser: argparse.ArgumentParser) -> None:
 
 def _add_selection(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("names", nargs="*", metavar="NAME", help="a service, with what it depends on; default: all")
-    _add_place(parser)
+    add_place(parser)
     _add_repeated(parser, "--env-file", dest="env_files", metavar="FILE", words="variables")
     _add_repeated(parser, "--profile", dest="profiles", metavar="NAME", words="also the services of this profile")
 
 
-def _add_place(parser: argparse.ArgumentParser) -> None:
+def add_place(parser: argparse.ArgumentParser) -> None:
+    """Add the options that select an application."""
     _add_repeated(parser, "-f", "--file", dest="files", metavar="FILE", words="a file to read")
-    parser.add_argument(
-        "-p", "--project", metavar="NAME", help="the name of the project; default: from the file or the folder"
-    )
+    add_project(parser, "from the file or the folder")
+
+
+def add_project(parser: argparse.ArgumentParser, default: str) -> None:
+    """Add the option for the name of a project."""
+    words = f"the name of the project; default: {default}"
+    parser.add_argument("-p", "--project", "--project-name", dest="project", metavar="NAME", help=words)
 
 
 def _add_repeated(parser: argparse.ArgumentParser, *flags: str, dest: str, metavar: str, words: str) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from steersman.application import ApplicationError
 from steersman.cli.failure import Failure
 from steersman.cli.up.places import PlaceOptions
@@ -9,14 +11,14 @@ from steersman.cli.up.terminal_command import CommandOptions, run_once
 from steersman.projects import ServiceSelection
 
 
-def run_service(name: str, words: list[str]) -> int:
+def run_service(name: str, words: Sequence[str], files: Sequence[str], project: str | None) -> int:
     """Run a service, or words in its place; returns an exit code."""
-    return run_once(CommandOptions(name=name, words=words))
+    return run_once(CommandOptions(name=name, words=words, files=files, project=project))
 
 
-def has_service(name: str) -> bool:
-    """Whether the application in this folder has a service of that name."""
-    place = PlaceOptions()
+def has_service(name: str, files: Sequence[str], project: str | None) -> bool:
+    """Whether the application in this folder, or of these files, has a service of that name."""
+    place = PlaceOptions(files=files, project=project)
     try:
         return name in place.source().load(ServiceSelection(profiles=("*",))).services
     except ApplicationError as error:
