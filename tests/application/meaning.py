@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from steersman.objects import parse_duration
+from steersman.workloads.kinds import GENERATED_NAME
 
 Tree = dict[str, Any]
 
@@ -116,7 +117,7 @@ def of_objects(objects: Iterable[Tree]) -> dict[str, Tree]:
             "user": _one(options, "--user"),
             "working_dir": _one(options, "--workdir"),
             "hostname": _one(options, "--hostname"),
-            "container_name": spec.get("containerName"),
+            "container_name": None if GENERATED_NAME in tree["metadata"]["annotations"] else spec["containerName"],
             "stop_signal": added.get("stopSignal"),
             "stop_grace_period": _seconds(added.get("stopTimeout")),
             "scale": scale,

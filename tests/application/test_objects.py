@@ -290,8 +290,10 @@ def test_secrets_and_configs_are_files():
     assert (settings["name"], settings["mode"], settings["contents"]) == ("etc/settings.ini", 0o444, "a=1\n")
 
 
-def test_networks_and_volumes_have_the_names_of_compose_in_the_runtime():
+def test_containers_networks_and_volumes_have_the_names_of_compose_in_the_runtime():
     found = trees(everything())
+    assert found["Container/mail-1"]["spec"]["containerName"] == "shop-mail-1"
+    assert found["Container/mail-1"]["metadata"]["annotations"]["steersman.dev/generated-name"] == "true"
     assert found["ContainerNetwork/back-end"]["spec"]["networkName"] == "shop_back_end"
     assert found["ContainerNetwork/default"]["spec"]["networkName"] == "shop_default"
     assert found["ContainerNetwork/office"]["spec"]["mode"] == "existing"
@@ -312,7 +314,7 @@ def test_an_internal_network_has_no_way_out():
 def test_a_build():
     found = trees(everything())
     spec = found["Container/mail-1"]["spec"]
-    assert spec == found["Container/mail-2"]["spec"]
+    assert {**spec, "containerName": "shop-mail-2"} == found["Container/mail-2"]["spec"]
     assert spec["image"] == "localhost/shop-mail:latest"
     assert spec["networks"] == [{"name": "default", "aliases": ["mail"]}]
     build = spec["build"]

@@ -17,6 +17,7 @@ from steersman.objects import Key, ObjectMeta, find_condition
 from steersman.workloads.containers import ContainerRuntimeError, SimulatedContainers
 from steersman.workloads.containers.creator import LIFECYCLE_KEY, UID
 from steersman.workloads.kinds import (
+    GENERATED_NAME,
     AddedProbe,
     AddedProbeSchedule,
     Container,
@@ -420,6 +421,25 @@ async def test_a_name_that_another_container_has_is_refused(plane: ContainerPlan
     status = await plane.until_state("web", "FailedToStart")
     assert "another container has the name taken" in (status.message or "")
     assert len(runtime.containers) == 1
+
+
+async def test_a_generated_name_gets_a_suffix_if_another_has_it(plane: ContainerPlane, runtime):
+    """The container and the network of another project keep theirs."""
+    theirs = runtime.add("shop-web-1")
+    await runtime.create_network("shop_default", ipv6=False, labels={}, bound=False)
+    generated = {GENERATED_NAME: "true"}
+    metadata = ObjectMeta(name="default", annotations=generated)
+    await plane.client.create(
+        ContainerNetwork(metadata=metadata, spec=ContainerNetworkSpec(network_name="shop_default"))
+    )
+    made = await plane.container(container_name="shop-web-1", annotations=generated)
+    status = await plane.until_state("web", "Running")
+    assert status.container_name == f"shop-web-1-{made.uid[:8]}"
+    (network,) = runtime.containers[status.container_id].networks
+    assert network.startswith("shop_default-")
+    await plane.delete(Container, "web")
+    await plane.delete(ContainerNetwork, "default")
+    assert (list(runtime.containers), list(runtime.networks)) == ([theirs], ["shop_default"])
 
 
 # files, volumes, networks

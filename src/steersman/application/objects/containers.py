@@ -12,6 +12,7 @@ from steersman.application.objects.ports import declared_ports
 from steersman.application.objects.probes import duration, probes
 from steersman.application.objects.variables import variables
 from steersman.workloads.kinds import (
+    GENERATED_NAME,
     Container,
     ContainerAdditions,
     ContainerBuildContext,
@@ -39,14 +40,16 @@ _FILE_MODE = 0o444
 
 def containers(plan: Plan, definition: ServiceDefinition) -> list[Container]:
     """The Containers of a service, one for each replica."""
-    spec = _spec(plan, definition)
     annotations = plan.producers(definition)
+    if not definition.container_name:
+        annotations[GENERATED_NAME] = "true"
     return [
-        Container(metadata=plan.meta(definition, name, annotations), spec=spec) for name in replica_names(definition)
+        Container(metadata=plan.meta(definition, name, annotations), spec=_spec(plan, definition, number))
+        for number, name in enumerate(replica_names(definition), 1)
     ]
 
 
-def _spec(plan: Plan, definition: ServiceDefinition) -> ContainerSpec:
+def _spec(plan: Plan, definition: ServiceDefinition, number: int) -> ContainerSpec:
     _check(plan, definition)
     entrypoint, command = definition.entrypoint, definition.command
     additions = set_fields(
@@ -58,7 +61,8 @@ def _spec(plan: Plan, definition: ServiceDefinition) -> ContainerSpec:
     fields = set_fields(
         image=definition.image or f"localhost/{plan.project}-{object_name(definition.name)}:latest",
         build=_build(plan, definition),
-        container_name=definition.container_name,
+        # As Compose names them.
+        container_name=definition.container_name or f"{plan.project}-{definition.name}-{number}",
         volume_mounts=_mounts(plan, definition),
         ports=_ports(definition),
         env=variables(plan, definition),

@@ -14,6 +14,7 @@ from steersman.application.objects.processes import replica_set
 from steersman.application.objects.remarks import Remarks
 from steersman.objects import Object, ObjectMeta, Unstructured
 from steersman.workloads.kinds import (
+    GENERATED_NAME,
     PORT_SETTING,
     ContainerNetwork,
     ContainerNetworkSpec,
@@ -105,7 +106,10 @@ def _networks(plan: Plan) -> list[ContainerNetwork]:
             steersman=NetworkAdditions(internal=True) if network.internal and not network.external else None,
         )
         spec = ContainerNetworkSpec(network_name=network.name, **fields)
-        found.append(ContainerNetwork(metadata=_meta(plan, object_name(key)), spec=spec))
+        metadata = _meta(plan, object_name(key))
+        if network.name == f"{plan.project}_{key}" and not network.external:
+            metadata.annotations = {GENERATED_NAME: "true"}
+        found.append(ContainerNetwork(metadata=metadata, spec=spec))
     return found
 
 

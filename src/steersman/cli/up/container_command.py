@@ -81,7 +81,9 @@ def _objects(
     for network in found.spec.networks or ():
         # Other containers must not reach it by the name of the service.
         network.aliases = None
-    return Container(metadata=ObjectMeta(name=f"{found.key.name}-run-{aio.name_suffix(5)}"), spec=found.spec), needed
+    suffix = f"run-{aio.name_suffix(5)}"
+    found.spec.container_name = f"{project}-{name}-{suffix}"
+    return Container(metadata=ObjectMeta(name=f"{found.key.name}-{suffix}"), spec=found.spec), needed
 
 
 async def _until_ended(client: Client, made: Container, name: str, problem: Callable[[], str]) -> ContainerStatus:

@@ -33,6 +33,7 @@ from steersman.workloads.kinds import (
     ContainerNetworkState,
     ContainerNetworkStatus,
     Service,
+    runtime_names,
 )
 from steersman.workloads.proxies import CannotListen, Forwarding, Proxy
 from steersman.workloads.serving import unserved
@@ -124,12 +125,13 @@ class _Networks:
 
     def _begin(self, network: ContainerNetwork, record: Network, doing: Doing) -> None:
         record.work = True
-        self._world.work(self._reported(network, doing), name=f"network {network.key}")
+        name = record.facts.name if record.facts is not None else _name(network)
+        self._world.work(self._reported(network, name, doing), name=f"network {network.key}")
 
-    async def _reported(self, network: ContainerNetwork, doing: Doing) -> None:
+    async def _reported(self, network: ContainerNetwork, name: str, doing: Doing) -> None:
         change: Change = _unchanged
         try:
-            change = await doing(network, _name(network))
+            change = await doing(network, name)
         except ContainerRuntimeError as error:
             again = asyncio.get_running_loop().time() + _RETRY
             change = partial(_set_failure, str(error), again, is_outage=isinstance(error, RuntimeUnavailable))
@@ -144,25 +146,30 @@ class _Networks:
             return partial(_set_missing, asyncio.get_running_loop().time() + _RETRY)
         if found is not None:
             return await self._look(network, name)
-        labels = {NAME: network.key.name, UID: network.uid}
-        try:
-            await self._runner.create_network(
-                name,
-                ipv6=network.spec.ipv6,
-                labels=labels,
-                bound=mode == "session",
-                internal=network.spec.steersman is not None and network.spec.steersman.internal,
-            )
-        except NameInUse:
-            found = await self._runner.find_network(name)
-            if found is not None and found.labels.get(UID) != network.uid:
-                runtime = self._runner.name
-                raise NameInUse(
-                    f"another network has the name {name}: remove it with {runtime} network rm, or use mode existing"
-                ) from None
-            return await self._look(network, name)
-        facts = await self._runner.find_network(name)
-        return partial(_set_facts, facts, (), asyncio.get_running_loop().time()) if facts is not None else _set_vanished
+        for candidate in runtime_names(network, name):
+            try:
+                await self._create_named(network, candidate, bound=mode == "session")
+            except NameInUse:
+                found = await self._runner.find_network(candidate)
+                if found is None or found.labels.get(UID) == network.uid:
+                    return await self._look(network, candidate)
+                continue
+            facts = await self._runner.find_network(candidate)
+            if facts is None:
+                return _set_vanished
+            return partial(_set_facts, facts, (), asyncio.get_running_loop().time())
+        raise NameInUse(
+            f"another network has the name {name}: remove it with {self._runner.name} network rm, or use mode existing"
+        )
+
+    async def _create_named(self, network: ContainerNetwork, name: str, *, bound: bool) -> None:
+        await self._runner.create_network(
+            name,
+            ipv6=network.spec.ipv6,
+            labels={NAME: network.key.name, UID: network.uid},
+            bound=bound,
+            internal=network.spec.steersman is not None and network.spec.steersman.internal,
+        )
 
     async def _look(self, _: ContainerNetwork, name: str) -> Change:
         facts = await self._runner.find_network(name)

@@ -10,6 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from steersman.workloads.containers import (
     ContainerFacts,
     ContainerLaunch,
@@ -26,7 +28,7 @@ from steersman.workloads.controllers.container_launch import build_of, creates, 
 from steersman.workloads.controllers.container_run import Run
 from steersman.workloads.controllers.container_world import ContainerWorld
 from steersman.workloads.controllers.output_copy import OutputCopy
-from steersman.workloads.kinds import Container
+from steersman.workloads.kinds import Container, runtime_names
 
 #: A change of a record that finished work asks for.
 Change = Callable[[Run], None]
@@ -188,17 +190,19 @@ class ContainerWork:
 
     async def _create(self, container: Container, launch: ContainerLaunch) -> str:
         """Create the container, in place of one that an earlier attempt may have left."""
-        try:
-            return await self._runner.create(launch)
-        except NameInUse:
-            facts = await self._runner.find(launch.name)
-            if facts is None or facts.labels.get(UID) != container.uid:
-                raise ContainerRuntimeError(
-                    f"another container has the name {launch.name}: remove it with {self._runner.name} rm, or use mode"
-                    f" persistent to replace it (this one has mode {mode_of(container.spec)})"
-                ) from None
-            await self._runner.remove(facts.id)
-            return await self._runner.create(launch)
+        for name in runtime_names(container, launch.name):
+            named = msgspec.structs.replace(launch, name=name)
+            try:
+                return await self._runner.create(named)
+            except NameInUse:
+                facts = await self._runner.find(name)
+                if facts is not None and facts.labels.get(UID) == container.uid:
+                    await self._runner.remove(facts.id)
+                    return await self._runner.create(named)
+        raise ContainerRuntimeError(
+            f"another container has the name {launch.name}: remove it with {self._runner.name} rm, or use mode"
+            f" persistent to replace it (this one has mode {mode_of(container.spec)})"
+        )
 
     async def _follow(
         self, container: Container, identity: str, since: datetime | None = None

@@ -18,12 +18,14 @@ from steersman.workloads.kinds.additions import (
     RestartPolicy,
 )
 from steersman.workloads.kinds.annotations import (
+    GENERATED_NAME,
     PORT_SETTING,
     RESTARTED_AT,
     STOPPED,
     STOPPED_MESSAGE,
     is_stopped,
     requested_restart,
+    runtime_names,
 )
 from steersman.workloads.kinds.container import (
     Container,
@@ -96,6 +98,7 @@ KINDS = (
 )
 
 __all__ = [
+    "GENERATED_NAME",
     "GROUP",
     "KINDS",
     "PORT_SETTING",
@@ -167,4 +170,5 @@ __all__ = [
     "VolumeMount",
     "is_stopped",
     "requested_restart",
+    "runtime_names",
 ]

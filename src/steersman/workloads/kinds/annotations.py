@@ -1,4 +1,4 @@
-"""Annotations that restart, stop and start an ExecutableReplicaSet or a Container, and that explain a Service."""
+"""Annotations that restart, stop and start workloads, explain a Service, and say which names may change."""
 
 from __future__ import annotations
 
@@ -15,6 +15,15 @@ STOPPED_MESSAGE: Final = f"Stopped by the annotation {STOPPED}; remove the annot
 
 #: Annotation of a Service: where the user sets its port, for messages; without it they name ``spec.port``.
 PORT_SETTING: Final = "steersman.dev/port-setting"
+
+#: Annotation of a Container or ContainerNetwork: ``true`` if its name in the runtime gets a suffix when another has it.
+GENERATED_NAME: Final = "steersman.dev/generated-name"
+
+
+def runtime_names(obj: Object, name: str) -> tuple[str, ...]:
+    """The names in the runtime for an object, in the order in which they are tried."""
+    generated = (obj.metadata.annotations or {}).get(GENERATED_NAME, "").lower() == "true"
+    return (name, f"{name}-{obj.uid[:8]}") if generated else (name,)
 
 
 def is_stopped(obj: Object) -> bool:

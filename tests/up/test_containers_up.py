@@ -1,0 +1,93 @@
+"""``steersman up`` with real containers: their names."""
+
+import asyncio
+import signal
+from pathlib import Path
+
+import pytest
+from up.test_up import WITHIN, Place
+
+from bench.busybox_image import IMAGE, make_image, write_containers_conf
+from samples.container_runtimes import needs_podman, podman
+from steersman.aio import name_suffix
+
+pytestmark = needs_podman
+WEB = f"web: {{image: '{IMAGE}', command: sleep 1000, stop_grace_period: 1s"
+
+
+class Project(Place):
+    """A folder with an application whose project has a name that no other test has."""
+
+    def __init__(self, root: Path, folder: str, name: str) -> None:
+        super().__init__(root / folder, root / f"state-{folder}")
+        self.name = name
+        self.environment |= write_containers_conf(root)
+
+    def write_services(self, text: str) -> None:
+        self.write(f"name: {self.name}\nservices:\n  {text}\n")
+
+
+@pytest.fixture
+async def projects(tmp_path: Path):
+    """Two folders, each with an application of the same name."""
+    make_image()
+    name = f"t{name_suffix(5)}"
+    made = (Project(tmp_path, "one", name), Project(tmp_path, "two", name))
+    yield made
+    for each in made:
+        await (await each.begin("down")).communicate()
+
+
+def names(project: Project) -> list[str]:
+    """The names of the running containers that start with the name of a project."""
+    return sorted(podman("ps", "--format", "{{.Names}}", "--filter", f"name=^{project.name}").split())
+
+
+async def test_containers_are_named_as_compose_does(projects: tuple[Project, Project]):
+    """Otherwise nobody finds the container of a service in the list of the runtime."""
+    project, _ = projects
+    project.write_services(WEB + ", scale: 2}\n  my_db: {image: '" + IMAGE + "', command: sleep 1000}")
+    await project.run("up", "-d")
+    assert names(project) == [f"{project.name}-my_db-1", f"{project.name}-web-1", f"{project.name}-web-2"]
+
+
+async def test_a_name_that_another_container_has_gets_a_suffix(projects: tuple[Project, Project]):
+    """Neither the container of the user nor that of another folder's project is touched."""
+    one, two = projects
+    taken = f"{one.name}-web-1"
+    podman("create", "--name", taken, IMAGE, "true")
+    try:
+        for each in projects:
+            each.write_services(WEB + "}")
+            await each.run("up", "-d")
+        first, second = names(one)
+        assert first.startswith(f"{taken}-")
+        assert second.startswith(f"{taken}-")
+        await one.run("down")
+        assert len(names(two)) == 1
+        assert (await two.rows())["web"]["state"] == "running"
+        assert podman("inspect", "--format", "{{.State.Status}}", taken) in {"created", "configured"}
+    finally:
+        podman("rm", "--force", taken)
+
+
+async def test_what_a_killed_session_leaves_is_found_by_its_label(projects: tuple[Project, Project]):
+    """A container of the user with the name of a project stays."""
+    project, _ = projects
+    project.write_services(WEB + "}")
+    theirs = f"{project.name}-worker-1"
+    podman("create", "--name", theirs, IMAGE, "true")
+    try:
+        async with project.up("--plain") as session:
+            await session.until("web runs")
+            assert names(project) == [f"{project.name}-web-1"]
+            session.process.send_signal(signal.SIGKILL)
+            await session.process.wait()
+            async with asyncio.timeout(WITHIN):
+                while names(project):  # noqa: ASYNC110 - another program's work
+                    await asyncio.sleep(0.1)
+        await project.run("up", "-d")
+        assert names(project) == [f"{project.name}-web-1"]
+        assert podman("ps", "--all", "--quiet", "--filter", f"name=^{theirs}$")
+    finally:
+        podman("rm", "--force", theirs)
