@@ -1,6 +1,7 @@
-"""``steersman up`` with real containers: their names."""
+"""``steersman up`` with real containers: their names, and the address of the host inside them."""
 
 import asyncio
+import json
 import signal
 from pathlib import Path
 
@@ -91,3 +92,16 @@ async def test_what_a_killed_session_leaves_is_found_by_its_label(projects: tupl
         assert podman("ps", "--all", "--quiet", "--filter", f"name=^{theirs}$")
     finally:
         podman("rm", "--force", theirs)
+
+
+async def test_host_gateway_is_the_address_of_the_host(projects: tuple[Project, Project]):
+    """Podman before 4.7 does not understand the word; then the gateway of the container's network replaces it."""
+    project, _ = projects
+    project.write_services(WEB + ", extra_hosts: ['host.docker.internal:host-gateway', 'other=10.9.8.7']}")
+    await project.run("up", "-d")
+    (container,) = json.loads(podman("inspect", f"{project.name}-web-1"))
+    (network,) = container["NetworkSettings"]["Networks"].values()
+    hosts = await project.run("exec", "web", "--", "cat", "/etc/hosts")
+    lines = [line.split() for line in hosts.splitlines()]
+    assert [network["Gateway"], "host.docker.internal"] in lines
+    assert ["10.9.8.7", "other"] in lines

@@ -35,6 +35,7 @@ from steersman.workloads.containers import (
     RuntimeUnavailable,
     StartupLog,
 )
+from steersman.workloads.containers.host_gateway import with_gateway
 from steersman.workloads.processes import Ended, Exited, ProcessEvent, ZygoteRunner
 
 pytestmark = needs_podman
@@ -376,3 +377,16 @@ async def test_a_session_that_runs_is_not_harvested(tmp_path):
         container = await runner.create(launch)
         assert launch.name not in await other.harvest()
         assert await runner.find(container) is not None
+
+
+def test_an_old_podman_gets_an_address_for_the_host_or_the_user_gets_advice():
+    """Without root the gateway is not the host; a container in the network of the host reaches it on loopback."""
+    added = ("--add-host", "host:host-gateway")
+    launch = shell("true", run_args=("--hostname", "a:host-gateway", *added))
+    found = with_gateway(launch, ("fd00::1", "10.89.0.1"), is_root=True)
+    assert found.run_args == ["--hostname", "a:host-gateway", "--add-host", "host:10.89.0.1"]
+    on_host = shell("true", run_args=("--network", "host", *added))
+    assert with_gateway(on_host, (), is_root=False).run_args[-1] == "host:127.0.0.1"
+    for gateways, is_root in (((), True), (("10.89.0.1",), False)):
+        with pytest.raises(ContainerRuntimeError, match=r"use Podman 4\.7 or newer, or write the address"):
+            with_gateway(launch, gateways, is_root=is_root)

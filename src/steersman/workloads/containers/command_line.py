@@ -27,6 +27,7 @@ import msgspec
 from steersman.aio import Backoff, now, randomness
 from steersman.workloads.containers import answers
 from steersman.workloads.containers.arguments import (
+    Environment,
     build_arguments,
     build_variables,
     create_arguments,
@@ -36,6 +37,7 @@ from steersman.workloads.containers.arguments import (
 )
 from steersman.workloads.containers.command import run
 from steersman.workloads.containers.creator import SESSION, is_leftover
+from steersman.workloads.containers.host_gateway import refuses_gateway, with_gateway
 from steersman.workloads.containers.runner import (
     ContainerFacts,
     ContainerLaunch,
@@ -208,11 +210,23 @@ class CommandLineRunner:
         env = environment(launch.env)
         if launch.bound:
             launch = msgspec.structs.replace(launch, labels={**launch.labels, **self.session.labels})
-        arguments = ("create", *self._create_args, *create_arguments(launch, env))
-        container = (await self._create(*arguments, stdin=env.file, env=env.variables)).split()[-1]
+        try:
+            container = await self._create_container(launch, env)
+        except ContainerRuntimeError as error:
+            if not refuses_gateway(error):
+                raise
+            container = await self._create_container(await self._with_gateway(launch), env)
         for each in (launch.networks or ())[1:]:
             await self.connect(each.network, container, each.aliases)
         return container
+
+    async def _create_container(self, launch: ContainerLaunch, env: Environment) -> str:
+        arguments = ("create", *self._create_args, *create_arguments(launch, env))
+        return (await self._create(*arguments, stdin=env.file, env=env.variables)).split()[-1]
+
+    async def _with_gateway(self, launch: ContainerLaunch) -> ContainerLaunch:
+        network = await self.find_network(launch.networks[0].network) if launch.networks else None
+        return with_gateway(launch, network.gateways if network is not None else (), is_root=os.geteuid() == 0)
 
     async def copy(self, container: str, archive: bytes, destination: str) -> None:
         """Unpack a tar archive inside a container."""
