@@ -261,7 +261,7 @@ async def test_in_a_namespace_that_ends_nothing_is_tried_again(request):
             assert conditions(await client.get(Postgres, "pg"))["Ready"] == (
                 "False",
                 "NamespaceTerminating",
-                "its namespace is being deleted",
+                f"its namespace {plane.namespace} is being deleted",
             )
     finally:
         plane.end()

@@ -205,8 +205,9 @@ class _Reconcile:
             if _is_race(error):
                 raise
             stopped = Stopped("Error", _words(error), wrong=True)
-            if ending := _namespace_ends(error):
-                stopped = Stopped("NamespaceTerminating", "its namespace is being deleted")
+            if ending := _own_namespace_ends(error, self._obj):
+                words = f"its namespace {self._obj.key.namespace} is being deleted"
+                stopped = Stopped("NamespaceTerminating", words)
             observations = self._observed(draft, self._stopped_by(stopped))
             await self._report_failure(draft, observations, wrong=not ending)
             if ending:
@@ -428,8 +429,12 @@ def _is_race(error: Exception) -> bool:
     return (isinstance(error, Conflict) and not error.field_conflicts) or isinstance(error, AlreadyExists)
 
 
-def _namespace_ends(error: Exception) -> bool:
-    return isinstance(error, Forbidden) and any(cause.reason == "NamespaceTerminating" for cause in error.causes)
+def _own_namespace_ends(error: Exception, obj: Object) -> bool:
+    """Whether the server rejected a write because the object's own namespace is being deleted, and no other one."""
+    own = f"namespace {obj.key.namespace} is being terminated"
+    return isinstance(error, Forbidden) and any(
+        cause.reason == "NamespaceTerminating" and cause.message == own for cause in error.causes
+    )
 
 
 def _words(error: BaseException) -> str:

@@ -9,6 +9,7 @@ Guarantees
 - An object that another program created for the same owner is changed as declared, but not marked, and so never pruned.
 - A child that another writer keeps changing back is written with growing pauses (see `conflicts`).
 - Steersman waits for an object that is being deleted, and never revives it.
+- It also waits for another namespace than the owner's that is being deleted or missing, and creates the child when it is back.
 - Any other rejection by the server is raised after the remaining children of the layer were tried.
 """
 
@@ -23,7 +24,7 @@ from steersman.aio import Supervisor
 from steersman.cache import StoredView
 from steersman.client import kind_not_served
 from steersman.controller import Context, internal_client
-from steersman.errors import ApiStatus, Conflict
+from steersman.errors import ApiStatus, Conflict, Forbidden, NotFound
 from steersman.objects import Object, Unstructured, encode_any, resource_version_of, uid_of
 from steersman.patterns.children.change_log import log_change
 from steersman.patterns.children.conflicts import find_other_writer
@@ -40,7 +41,7 @@ from steersman.patterns.children.membership import (
 )
 from steersman.patterns.children.memory import ChildMemory
 from steersman.patterns.children.outputs import Output, Outputs
-from steersman.patterns.children.problems import Problem, contested, not_ours
+from steersman.patterns.children.problems import Problem, contested, namespace_problem, not_ours
 from steersman.patterns.children.writers import ChildWrite, writer_for
 from steersman.patterns.readiness import Readiness, readiness_of
 
@@ -320,7 +321,13 @@ class _StateApply:
         if conflicts.is_hot(owner, output.identity, intent, _now()):
             # Look it up before the write: a forced apply removes the other writer's entry from managedFields.
             await find_other_writer(self._client, conflicts, owner, output.known.kind, output.identity)
-        done = await writer_for(output.options).write(self._client, work, self._owner)
+        try:
+            done = await writer_for(output.options).write(self._client, work, self._owner)
+        except (Forbidden, NotFound) as error:
+            problem = namespace_problem(output.identity, error)
+            if problem is None or output.identity.key.namespace == owner.namespace:
+                raise  # the end of the owner's own namespace is the end of the owner
+            done = problem
         if isinstance(done, Problem):
             if done.reason == "NotOurs":
                 self._wait_for(output.identity)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from steersman.errors import Conflict, Invalid
+from steersman.errors import Conflict, Forbidden, Invalid, NotFound
 from steersman.objects import Object, ObjectMeta
 from steersman.patterns.children.kinds import ChildIdentity
 from steersman.patterns.children.membership import Bond, is_of_predecessor, standing, whose
@@ -23,7 +23,9 @@ _VALUE = re.compile(r"Invalid value: .*: ", re.DOTALL)
 
 
 #: Reasons that need a user's attention, although Steersman retries.
-_WRONG = frozenset({"Contested", "FieldConflict", "NotOurs"})
+_WRONG = frozenset({"Contested", "FieldConflict", "NamespaceNotFound", "NotOurs"})
+#: Seconds between two attempts to create a child in a namespace that is missing or being deleted: no event announces it.
+_NAMESPACE_AGAIN = 5.0
 
 
 class Problem(msgspec.Struct, frozen=True):
@@ -111,6 +113,21 @@ def field_conflict(identity: ChildIdentity, conflict: Conflict) -> Problem:
         f"{identity} is shared (owner=False), and {owned}. Remove that field here, or let the other field"
         " manager give it up",
     )
+
+
+def namespace_problem(identity: ChildIdentity, error: Forbidden | NotFound) -> Problem | None:
+    """The namespace of a child is being deleted, or is missing; None for any other error."""
+    namespace = identity.key.namespace
+    if isinstance(error, Forbidden):
+        if not error.namespace_terminating:
+            return None
+        words = f"{identity}: namespace {namespace} is being deleted; Steersman creates the child when it exists again"
+        return Problem("NamespaceTerminating", words, after=_NAMESPACE_AGAIN)
+    details = error.status.details
+    if details is None or (details.kind, details.name) != ("namespaces", namespace):
+        return None
+    words = f"{identity}: namespace {namespace} does not exist; Steersman creates the child when it does"
+    return Problem("NamespaceNotFound", words, after=_NAMESPACE_AGAIN)
 
 
 def contested(identity: ChildIdentity, other_writer: str, after: float) -> Problem:
