@@ -7,7 +7,8 @@ Guarantees
 - If the same program recreates a child as often as it is pruned, Steersman prunes it with growing pauses and reports an error.
 - With ``--cascade=orphan``, children stay wherever the server would keep them.
 - `prune` deletes only children of completed states. A reconcile that stopped early prunes nothing of other states.
-- `delete_in_order` deletes the children of a state only when those of every later state are gone.
+- `delete_in_order` deletes the children of a state only when those of every later state are gone. It never causes a foreground
+  deletion of a custom resource, which would break the order in which that one's operator deletes.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ from steersman.wire import PropagationPolicy
 
 #: The limit of concurrent requests.
 _AT_ONCE = 8
-#: Built-in groups whose objects create other objects; ordered deletion waits for those too.
+#: Built-in groups whose objects create Pods; ordered deletion waits for those too.
 _MAKERS = frozenset({"apps", "batch"})
 #: The server's finalizer of objects whose dependents stay.
 _ORPHAN = "orphan"
@@ -281,6 +282,9 @@ async def _delete(client: InternalClient, member: _Member, *, ordered: bool) -> 
 
 
 def _propagation(kind: GroupKind) -> PropagationPolicy:
-    """In an ordered deletion, wait for the dependents of a child that creates objects itself."""
-    custom = "." in kind.group and not kind.group.endswith(".k8s.io")
-    return "Foreground" if custom or kind.group in _MAKERS else "Background"
+    """In an ordered deletion, wait for the Pods of a child that creates some.
+
+    Custom kinds are deleted in the background: in the foreground, the garbage collector deletes everything below the child at once,
+    and so breaks the order of the child's own operator. Its finalizer holds the child as long as it has work to do.
+    """
+    return "Foreground" if kind.group in _MAKERS else "Background"
