@@ -14,6 +14,7 @@ from typing import Any, cast
 
 from steersman import aio
 from steersman.ui.joined_logs import LogLine
+from steersman.ui.log_search import Excerpt, LogMatches
 from steersman.ui.rows import Row
 from steersman.ui.terminal import run_terminal
 
@@ -48,6 +49,14 @@ class MadeUpBoard:
             text = f"{number} " + "x" * 90
             yield [LogLine(service=names[0], replica=names[0], stream="stdout", text=text) for _ in range(self._batch)]
         await asyncio.Event().wait()
+
+    async def search_logs(self, text: str, names: Sequence[str] = (), **options: Any) -> LogMatches:
+        lines = tuple(
+            LogLine(service=name, replica=name, stream="stdout", text=f"{name} said {text} {number} hours ago")
+            for name in names or ["service0"]
+            for number in (3, 2, 1)
+        )
+        return LogMatches((Excerpt(lines, tuple(range(len(lines)))),), len(lines))
 
     async def restart(self, name: str) -> None:
         raise RuntimeError("the server refused it")

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from steersman.ui.joined_logs import LogLine
+from steersman.ui.log_search import Excerpt, LogMatches
 from steersman.ui.rows import Row
 from steersman.ui.terminal.frame import Scene, Size, frame, log_pane
 from steersman.ui.terminal.keys import KeyParser
@@ -182,6 +183,8 @@ def test_search_goes_from_match_to_match() -> None:
     on, view, size = scene(*(f"line {n} {'ERROR' if n % 20 == 3 else 'ok'}" for n in range(100))), View(), Size(80, 24)
     press(view, b"/error\r", on, size)
     assert view.match == 83
+    assert view.message == "Match 1 of 5, newest first. Searching older lines"
+    view.show_older(view.wanted_search(on.rows, on.logs), LogMatches(), on.rows, on.logs, log_pane(on, view, size))
     assert view.message == "Match 1 of 5, newest first"
     press(view, b"nn", on, size)
     assert view.match == 43
@@ -192,9 +195,72 @@ def test_search_goes_from_match_to_match() -> None:
     press(view, b"nnnnnn", on, size)
     assert (view.match, view.message) == (3, "No older match")
     press(view, b"/nowhere\r", on, size)
+    view.show_older(view.wanted_search(on.rows, on.logs), LogMatches(), on.rows, on.logs, log_pane(on, view, size))
     assert view.message == "No line contains nowhere"
     press(view, b"\x1b", on, size)
     assert view.search == ""
+
+
+def older(*texts: str) -> LogMatches:
+    """Matches in older lines, each with a line before it."""
+    excerpts = [
+        Excerpt(
+            (
+                LogLine(service="db", replica="db", stream="stdout", time=NOW, text=f"before {text}"),
+                LogLine(service="db", replica="db", stream="stdout", time=NOW, text=text),
+            ),
+            (1,),
+        )
+        for text in texts
+    ]
+    return LogMatches(tuple(excerpts), len(excerpts))
+
+
+def test_search_goes_on_in_lines_that_the_view_no_longer_has() -> None:
+    """The view keeps few lines of a log: a search that ends there would deny what is in the file."""
+    on, view, size = scene("an error", "fine"), View(), Size(80, 24)
+    assert press(view, b"/error\r", on, size) == [Action("search")]
+    assert (view.match, view.message) == (0, "Match 1 of 1, newest first. Searching older lines")
+    search = view.wanted_search(on.rows, on.logs)
+    assert (search.text, search.service) == ("error", "")
+    assert search.known == {("db", "stdout", NOW, "an error")}
+    view.show_older(search, older("error 1", "error 2"), on.rows, on.logs, log_pane(on, view, size))
+    assert (view.match, view.message) == (0, "Match 1 of 3, newest first")
+    assert press(view, b"n", on, size) == []
+    assert view.message == "Match 2 of 3, newest first"
+    assert logs_shown(on, view, size)[:5] == ["before error 1", "error 1", "--", "before error 2", "error 2"]
+    assert "older lines, f follows" in shown(frame(on, view, size))[6]
+    press(view, b"nn", on, size)
+    assert view.message == "No older match"
+    press(view, b"NN", on, size)
+    assert view.message == "Match 1 of 3, newest first"
+    assert logs_shown(on, view, size)[0] == "an error"
+
+
+@pytest.mark.parametrize("keys", [b"f", b"a", b"j", b"\x1b"])
+def test_keys_lead_back_from_older_lines(keys: bytes) -> None:
+    """The user must not stay in the past."""
+    on, view, size = scene("fine", "fine too"), View(), Size(80, 24)
+    press(view, b"/error\r", on, size)
+    assert view.message == "Searching older lines"
+    view.show_older(view.wanted_search(on.rows, on.logs), older("error 1"), on.rows, on.logs, log_pane(on, view, size))
+    assert logs_shown(on, view, size)[:2] == ["before error 1", "error 1"]
+    press(view, keys, on, size)
+    assert not view.is_in_older
+    assert view.bottom is None
+    assert any("following" in line for line in shown(frame(on, view, size)))
+
+
+def test_the_result_of_an_earlier_search_is_ignored() -> None:
+    """A slow search must not move what the user reads by now."""
+    on, view, size = scene("fine"), View(), Size(80, 24)
+    press(view, b"/error\r", on, size)
+    search = view.wanted_search(on.rows, on.logs)
+    press(view, b"/fine\r", on, size)
+    view.show_older(search, older("error 1"), on.rows, on.logs, log_pane(on, view, size))
+    assert (view.match, view.older) == (0, None)
+    view.show_older(view.wanted_search(on.rows, on.logs), LogMatches(), on.rows, on.logs, log_pane(on, view, size))
+    assert view.message == "Match 1 of 1, newest first"
 
 
 def test_search_ignores_colors() -> None:

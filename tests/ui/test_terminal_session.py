@@ -49,6 +49,23 @@ def test_keys_draw_and_quit_restores(opened: list[Terminal]) -> None:
     assert b"on_quit was called with ['key']" in terminal.output
 
 
+def test_a_search_finds_lines_that_the_view_does_not_have(opened: list[Terminal]) -> None:
+    """A log is longer than what a view keeps; the error of an hour ago is the one that the user looks for."""
+    terminal = View("3", "0")
+    opened.append(terminal)
+    terminal.wait_line("service2 │ service2 says hello")
+    terminal.send(b"j/ouch\r")
+    terminal.wait_line("service1 said ouch 1 hours ago")
+    terminal.wait_line("Match 1 of 3, newest first")
+    terminal.wait_line("older lines, f follows")
+    terminal.send(b"nn")
+    terminal.wait_line("Match 3 of 3, newest first")
+    terminal.send(b"f")
+    terminal.wait_line("service1 says hello")
+    terminal.send(b"\x03")
+    assert terminal.wait_end() == 0
+
+
 @pytest.mark.parametrize("how", ["SIGTERM", "SIGHUP", "SIGINT", "error"])
 def test_every_end_restores_the_terminal(how: str, opened: list[Terminal]) -> None:
     """A shell in raw mode without a cursor is the worst that a program can leave behind."""

@@ -50,6 +50,17 @@ async def test_timestamps_are_shown_on_request(tmp_path):
     assert stamped[4] == "-"
 
 
+@pytest.mark.parametrize("options", [{}, {"skip": 700}, {"tail": 5000}, {"tail": 1}])
+async def test_a_long_log_has_the_same_lines_with_and_without_timestamps(tmp_path, options):
+    """A reader of the times gets the pieces of the file as they are; no line may be lost between two of them."""
+    log = written(tmp_path / "out", 9000)
+    log.write(b"unfinished")
+    stamped = await text(tmp_path / "out", timestamps=True, **options)
+    plain = [line.partition(" ")[2] for line in stamped.splitlines()]
+    assert plain == (await text(tmp_path / "out", **options)).splitlines()
+    assert plain[-1] == "unfinished"
+
+
 async def test_a_last_line_without_a_newline_is_shown(tmp_path):
     log = written(tmp_path / "out", 1)
     log.write(b"unfinished")

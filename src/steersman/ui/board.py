@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import difflib
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Iterator, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
 from types import TracebackType
 from typing import Any, Final, Self
@@ -21,6 +21,7 @@ from steersman.cache import Informer, KindOptions, Notification, Settings, Vanis
 from steersman.client import Client, MergePatch
 from steersman.objects import Key, Selector
 from steersman.ui.joined_logs import JoinedLogs, LogLine, Source, sources_of
+from steersman.ui.log_search import LineIdentity, LogMatches, search_logs
 from steersman.ui.refusal import ActionRefused
 from steersman.ui.rows import Objects, Row, rows_of, service_of
 from steersman.workloads.kinds import (
@@ -156,20 +157,27 @@ class Board:
         later lines and runs, and does not end.
         """
         wanted = frozenset(self.row(name).name for name in names)
-
-        def sources() -> Iterator[Source]:
-            for workload in (*self.objects.executables.values(), *self.objects.containers.values()):
-                service = service_of(workload)
-                if service and (not wanted or service in wanted) and not workload.deleting:
-                    yield from sources_of(service, workload)
-
-        joined = JoinedLogs(self._client, sources, tail=tail, follow=follow)
+        joined = JoinedLogs(self._client, lambda: self._sources(wanted), tail=tail, follow=follow)
         self._readers[joined] = None
         try:
             async with aclosing(joined.batches()) as batches:
                 yield batches
         finally:
             del self._readers[joined]
+
+    async def search_logs(
+        self, text: str, names: Sequence[str] = (), *, known: Collection[LineIdentity] = ()
+    ) -> LogMatches:
+        """Find a text in the whole logs of these services, or of all. Lines that are ``known`` do not count."""
+        wanted = frozenset(self.row(name).name for name in names)
+        return await search_logs(self._client, list(self._sources(wanted)), text, known=known)
+
+    def _sources(self, wanted: frozenset[str]) -> Iterator[Source]:
+        """The log streams of these services, or of all."""
+        for workload in (*self.objects.executables.values(), *self.objects.containers.values()):
+            service = service_of(workload)
+            if service and (not wanted or service in wanted) and not workload.deleting:
+                yield from sources_of(service, workload)
 
     # actions
 

@@ -140,7 +140,7 @@ class _Unread:
             dropped += len(lines) - LINES_MAX
             lines = lines[-LINES_MAX:]
         for line in lines:
-            time, text = _split(line)
+            time, text = split_line(line)
             if time is not None:
                 if time <= self._after:
                     continue
@@ -263,7 +263,7 @@ class JoinedLogs:
         return True
 
 
-def _split(line: bytes) -> tuple[datetime | None, str]:
+def split_line(line: bytes) -> tuple[datetime | None, str]:
     """The time and the text of a line."""
     head, space, rest = line.partition(b" ")
     time = None

@@ -126,6 +126,8 @@ class _Lines:
         #: Whether the beginning of a long line was taken, and whether it is printed.
         self._is_inside = False
         self._prints = False
+        #: Whether each line that is not skipped is printed as it is in the file.
+        self._is_plain = options.timestamps and not options.line_numbers and options.limit is None
 
     @property
     def is_full(self) -> bool:
@@ -138,6 +140,12 @@ class _Lines:
             self._number += count
             self._left = data.rpartition(b"\n")[2]
             return b""
+        if self._is_plain and not self._is_inside and self._number >= self._skip and b"\n" in data:
+            # All of them are printed as they are: a search reads whole logs.
+            whole, _, rest = data.rpartition(b"\n")
+            whole, self._left = self._left + whole + b"\n", rest
+            self._number += whole.count(b"\n")
+            return whole
         printed: list[bytes] = []
         if self._is_inside:
             rest, newline, data = data.partition(b"\n")

@@ -103,7 +103,7 @@ def log_pane(scene: Scene, view: View, size: Size) -> LogPane:
         wraps=view.wraps,
         shows_times=view.shows_times,
         search=view.typed if view.mode == "search" else view.search,
-        match=view.match,
+        match=view.match_number,
     )
 
 
@@ -165,6 +165,8 @@ def _rule(scene: Scene, view: View, size: Size) -> Line:
     buffer = view.buffer(scene.rows, scene.logs)
     below = 0 if view.bottom is None else max(buffer.end - 1 - view.bottom, 0)
     where = "following" if view.bottom is None else f"held, {below} lines below" if below else "held"
+    if view.is_in_older:
+        where = "older lines, f follows"
     if not scene.is_connected and size.rows < _TITLE_HEIGHT:
         where = "connection lost, retrying"
     right.append((f" {where} ", PLAIN if view.bottom is None else YELLOW))

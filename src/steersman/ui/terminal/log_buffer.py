@@ -14,6 +14,7 @@ from typing import Final
 import msgspec
 
 from steersman.ui.joined_logs import LogLine
+from steersman.ui.log_search import LogMatches
 
 _LINE_MAX: Final = 4096
 
@@ -72,3 +73,22 @@ class LogBuffers:
         """Drop the lines of all other services."""
         for name in [each for each in self._services if each not in services]:
             del self._services[name]
+
+
+class OlderMatches:
+    """The matches of a search in lines that the buffers do not have, as a buffer of excerpts."""
+
+    def __init__(self, found: LogMatches) -> None:
+        lines = sum(len(each.lines) + 1 for each in found.excerpts)
+        self.buffer = LogBuffer(lines_max=lines + 1, characters_max=(_LINE_MAX + 1) * (lines + 1))
+        #: The number of all matches, of which the newest are in the buffer.
+        self.count = found.count
+        numbers: list[int] = []
+        for excerpt in found.excerpts:
+            if self.buffer.end:
+                self.buffer.append(msgspec.structs.replace(excerpt.lines[0], time=None, text="--"))
+            numbers += [self.buffer.end + each for each in excerpt.matches]
+            for line in excerpt.lines:
+                self.buffer.append(line)
+        #: The lines that match, from the newest, counted from the end of the buffer: -1 is its last line.
+        self.places = tuple(number - self.buffer.end for number in reversed(numbers))

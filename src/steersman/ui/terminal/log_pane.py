@@ -5,14 +5,13 @@ A line is wrapped, or cut at the edge. So the pane counts rows, and the position
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
 from typing import Final
 
 import msgspec
 
 from steersman.ui.joined_logs import LogLine
+from steersman.ui.log_search import search_pattern
 from steersman.ui.rows import Row
 from steersman.ui.terminal.log_buffer import LogBuffer
 from steersman.ui.terminal.log_text import printable
@@ -35,12 +34,6 @@ from steersman.ui.terminal.styles import (
 _NAME_MAX: Final = 20
 _MATCH: Final = Style("30", "43")
 _CURRENT_MATCH: Final = Style("30", "42", "1;7")
-
-
-@lru_cache(maxsize=8)
-def search_pattern(text: str) -> re.Pattern[str]:
-    """A pattern that matches a text, ignoring case."""
-    return re.compile(re.escape(text), re.IGNORECASE)
 
 
 class LogPane(msgspec.Struct, frozen=True, kw_only=True):

@@ -29,7 +29,6 @@ _TOKENS: Final = re.compile(
 )
 #: Bold, dim, italic, underlined, reverse, crossed out: not blinking (5, 6), not hidden (8).
 _ATTRIBUTES: Final = {1: 22, 2: 22, 3: 23, 4: 24, 7: 27, 9: 29}
-_ESCAPE: Final = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 
 
 def printable(text: str) -> Line:
@@ -38,11 +37,6 @@ def printable(text: str) -> Line:
     if text.isascii() and text.isprintable():
         return ((text, PLAIN),) if text else ()
     return tuple(_spans(text))
-
-
-def searchable(text: str) -> str:
-    """A log line without its escape sequences."""
-    return _ESCAPE.sub("", text) if "\x1b" in text else text
 
 
 def _spans(text: str) -> Iterator[Span]:

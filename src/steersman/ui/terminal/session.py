@@ -27,6 +27,7 @@ import msgspec
 from steersman import aio
 from steersman.errors import ApiError
 from steersman.ui.board import Board
+from steersman.ui.refusal import ActionRefused
 from steersman.ui.terminal.attachment import Attachment, no_terminal_words, terminal_socket
 from steersman.ui.terminal.browser import browser_program, open_in_browser
 from steersman.ui.terminal.frame import Scene, frame, log_pane
@@ -123,6 +124,7 @@ class _Session:
         self._last_frame = 0.0
         self._tasks = aio.Supervisor()
         self._attachment: Attachment | None = None
+        self._searching: asyncio.Task[None] | None = None
 
     async def run(self) -> None:
         """Show the services until the terminal is gone."""
@@ -252,6 +254,10 @@ class _Session:
                 self._suspend()
             case "redraw":
                 self._screen.forget()
+            case "search":
+                if self._searching is not None:
+                    self._searching.cancel()
+                self._searching = self._tasks.start(self._search(), name="terminal: search")
             case "open":
                 self._tasks.start(self._open(), name="terminal: browser")
             case _:
@@ -275,6 +281,19 @@ class _Session:
         except Exception as error:  # noqa: BLE001 - the user sees it, and the view goes on
             view.say(f"{name}: {error}", is_error=True)
         self._draw()
+
+    async def _search(self) -> None:
+        """Search the whole logs, which may be much longer than what the view keeps."""
+        view, board = self._view, self._board
+        search = view.wanted_search(board.rows, self._logs)
+        try:
+            found = await board.search_logs(search.text, [search.service] if search.service else [], known=search.known)
+        except (ApiError, OSError, ActionRefused) as error:
+            view.say(f"Cannot search older lines: {error}", is_error=True)
+        else:
+            pane = log_pane(self._scene(), view, self._screen.size)
+            view.show_older(search, found, board.rows, self._logs, pane)
+        self._changed()
 
     async def _connect(self, name: str) -> None:
         """Attach to the terminal of a service."""

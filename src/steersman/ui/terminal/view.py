@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final, Literal
 
 import msgspec
 
+from steersman.ui.joined_logs import LogLine
+from steersman.ui.log_search import LineIdentity, LogMatches, identity_of, search_pattern, searchable
 from steersman.ui.rows import Row
 from steersman.ui.terminal.keys import KeyPress
-from steersman.ui.terminal.log_buffer import LogBuffer, LogBuffers
-from steersman.ui.terminal.log_pane import LogPane, search_pattern
-from steersman.ui.terminal.log_text import searchable
+from steersman.ui.terminal.log_buffer import LogBuffer, LogBuffers, OlderMatches
+from steersman.ui.terminal.log_pane import LogPane
 
 Mode = Literal["normal", "search", "quit", "help"]
-Command = Literal["restart", "stop", "start", "attach", "open", "quit", "suspend", "redraw"]
+Command = Literal["restart", "stop", "start", "attach", "open", "search", "quit", "suspend", "redraw"]
 
 _SEARCH_MAX: Final = 200
 #: States of a service that ``s`` starts; it stops any other.
@@ -28,6 +29,15 @@ class Action(msgspec.Struct, frozen=True):
     service: str = ""
 
 
+class Search(msgspec.Struct, frozen=True):
+    """A search in the whole logs of a service, or of all."""
+
+    text: str
+    service: str = ""
+    #: The matching lines that the buffers have.
+    known: frozenset[LineIdentity] = frozenset()
+
+
 class View(msgspec.Struct):
     """The state of the view. `press` changes it."""
 
@@ -38,7 +48,9 @@ class View(msgspec.Struct):
     """The number of the lowest log line that is shown; None follows the newest."""
     search: str = ""
     match: int | None = None
-    """The number of the log line of the current match."""
+    """The number of the log line of the current match; negative in `older`, counted from the end of its buffer."""
+    older: OlderMatches | None = None
+    """The matches in lines that the buffers do not have; None until they are searched."""
     mode: Mode = "normal"
     typed: str = ""
     """The search text while it is typed."""
@@ -57,9 +69,48 @@ class View(msgspec.Struct):
         return next((row for row in rows if row.name == self.selected), rows[0] if rows else None)
 
     def buffer(self, rows: Sequence[Row], logs: LogBuffers) -> LogBuffer:
-        """The log lines that are shown."""
+        """The log lines that are shown: the newest ones, or excerpts of older ones."""
+        if self.is_in_older and self.older is not None:
+            return self.older.buffer
+        return self._newest(rows, logs)
+
+    def _newest(self, rows: Sequence[Row], logs: LogBuffers) -> LogBuffer:
         row = self.service(rows)
         return logs.all if self.all_logs or row is None else logs.of(row.name)
+
+    @property
+    def is_in_older(self) -> bool:
+        """Whether the current match is in a line that the buffers do not have."""
+        return self.match is not None and self.match < 0
+
+    @property
+    def match_number(self) -> int | None:
+        """The number of the line of the current match in the buffer that is shown."""
+        if self.match is None or self.match >= 0 or self.older is None:
+            return self.match
+        return self.older.buffer.end + self.match
+
+    def wanted_search(self, rows: Sequence[Row], logs: LogBuffers) -> Search:
+        """The search in the whole logs for the text that the user searches."""
+        row = self.service(rows)
+        return Search(
+            text=self.search,
+            service="" if self.all_logs or row is None else row.name,
+            known=frozenset(identity_of(line) for _, line in _matches(self.search, self._newest(rows, logs))),
+        )
+
+    def show_older(
+        self, search: Search, found: LogMatches, rows: Sequence[Row], logs: LogBuffers, pane: LogPane
+    ) -> None:
+        """Take the matches in older lines, and show the newest of them if there is no newer match."""
+        row = self.service(rows)
+        service = "" if self.all_logs or row is None else row.name
+        if (search.text, search.service) != (self.search, service):
+            # The user searches something else meanwhile.
+            return
+        self.older = OlderMatches(found)
+        if self.mode == "normal" and (self.match is None or self.message.endswith(_SEARCHING)):
+            self._go_to_match(rows, logs, pane, step=0)
 
     def press(self, key: KeyPress, rows: Sequence[Row], logs: LogBuffers, pane: LogPane) -> Action | None:
         """Apply a key."""
@@ -69,7 +120,7 @@ class View(msgspec.Struct):
         buffer = self.buffer(rows, logs)
         action = None
         if self.mode == "search":
-            self._type(key, buffer, pane)
+            action = self._type(key, rows, logs, pane)
         elif self.mode == "help":
             self.mode = "normal"
         elif self.mode == "quit":
@@ -81,8 +132,10 @@ class View(msgspec.Struct):
             self._scroll(key.name, buffer, pane)
         elif key.name in _COMMANDS:
             action = self._command(key.name, rows)
+        elif key.name in {"n", "N"}:
+            action = self._find(rows, logs, pane, step=1 if key.name == "n" else -1)
         else:
-            self._switch(key.name, buffer, pane)
+            self._switch(key.name, buffer)
         return action
 
     def _select(self, name: str, rows: Sequence[Row]) -> None:
@@ -94,7 +147,7 @@ class View(msgspec.Struct):
         self._show(all_logs=False)
 
     def _show(self, *, all_logs: bool) -> None:
-        self.all_logs, self.bottom, self.match = all_logs, None, None
+        self.all_logs, self.bottom, self.match, self.older = all_logs, None, None, None
 
     def _scroll(self, name: str, buffer: LogBuffer, pane: LogPane) -> None:
         bottom = buffer.end - 1 if self.bottom is None else self.bottom
@@ -124,9 +177,12 @@ class View(msgspec.Struct):
             return Action("start" if row.state in _ENDED else "stop", row.name)
         return Action("restart" if name == "r" else "attach", row.name)
 
-    def _switch(self, name: str, buffer: LogBuffer, pane: LogPane) -> None:
+    def _switch(self, name: str, buffer: LogBuffer) -> None:
         if name == "a":
             self._show(all_logs=not self.all_logs)
+        elif name in {"f", "escape"} and self.is_in_older:
+            # Back to the newest lines.
+            self.match = self.bottom = None
         elif name == "f":
             self.bottom = max(buffer.end - 1, 0) if self.bottom is None else None
         elif name == "w":
@@ -135,21 +191,21 @@ class View(msgspec.Struct):
             self.shows_times = not self.shows_times
         elif name == "/":
             self.mode, self.typed = "search", ""
-        elif name in {"n", "N"}:
-            self._find(buffer, pane, older=name == "n")
         elif name == "escape":
-            self.search, self.match = "", None
+            self.search, self.match, self.older = "", None, None
         elif name in {"?", "h"}:
             self.mode = "help"
         elif name == "q":
             self.mode = "quit"
 
-    def _type(self, key: KeyPress, buffer: LogBuffer, pane: LogPane) -> None:
+    def _type(self, key: KeyPress, rows: Sequence[Row], logs: LogBuffers, pane: LogPane) -> Action | None:
         if key.name == "enter":
-            self.mode, self.match = "normal", None
+            if self.is_in_older:
+                self.bottom = None
+            self.mode, self.match, self.older = "normal", None, None
             self.search = self.typed or self.search
-            self._find(buffer, pane, older=True)
-        elif key.name == "escape":
+            return self._find(rows, logs, pane, step=0)
+        if key.name == "escape":
             self.mode = "normal"
         elif key.name == "ctrl-u":
             self.typed = ""
@@ -159,32 +215,63 @@ class View(msgspec.Struct):
             self.typed = self.typed[:-1]
         elif key.text:
             self.typed = (self.typed + key.text)[:_SEARCH_MAX]
+        return None
 
-    def _find(self, buffer: LogBuffer, pane: LogPane, *, older: bool) -> None:
+    def _find(self, rows: Sequence[Row], logs: LogBuffers, pane: LogPane, *, step: int) -> Action | None:
+        """Go to another match. The first time, also search the whole logs."""
         if not self.search:
             self.say("Type / to search")
-            return
-        wanted = search_pattern(self.search)
-        found = [number for number, line in buffer.newest_first() if wanted.search(searchable(line.text))]
-        if not found:
+            return None
+        self._go_to_match(rows, logs, pane, step=step)
+        return Action("search") if self.older is None else None
+
+    def _go_to_match(self, rows: Sequence[Row], logs: LogBuffers, pane: LogPane, *, step: int) -> None:
+        """Go to the next older match (1), to the next newer one (-1), or to the current or the newest one (0)."""
+        places = [number for number, _ in _matches(self.search, self._newest(rows, logs))]
+        count = len(places) + (self.older.count if self.older is not None else 0)
+        places += self.older.places if self.older is not None else ()
+        if not places:
             self.match = None
-            self.say(f"No line contains {self.search}", is_error=True)
+            if self.older is None:
+                self.say(_SEARCHING)
+            else:
+                self.say(f"No line contains {self.search}", is_error=True)
             return
-        if self.match is None:
-            index = 0
-        elif older:
-            index = next((place for place, each in enumerate(found) if each < self.match), -1)
-        else:
-            index = next((place for place in range(len(found) - 1, -1, -1) if found[place] > self.match), -1)
+        index = self._next_place(places, step)
         if index < 0:
-            self.say(f"No {'older' if older else 'newer'} match")
+            words = f"No {'older' if step > 0 else 'newer'} match"
+            if step > 0 and len(places) < count:
+                words += f" is kept, of {count:,}: steersman logs prints all lines"
+            self.say(words if self.older is not None else f"{words} yet. {_SEARCHING}")
             return
-        self.match = found[index]
+        self.match = places[index]
         # Stop following, so that new lines do not push the match off the screen.
-        self.bottom = pane.context(buffer, self.match)
-        self.say(f"Match {index + 1} of {len(found)}, newest first")
+        number = self.match_number
+        if number is not None:
+            self.bottom = pane.context(self.buffer(rows, logs), number)
+        where = "newest first" if self.older is not None else f"newest first. {_SEARCHING}"
+        self.say(f"Match {index + 1:,} of {count:,}, {where}")
+
+    def _next_place(self, places: Sequence[int], step: int) -> int:
+        """The index of the match to go to, of places from the newest to the oldest; -1 if there is none."""
+        current = self.match
+        if current is None:
+            return 0
+        if step < 0:
+            return next((place for place in range(len(places) - 1, -1, -1) if places[place] > current), -1)
+        return next(
+            (place for place, each in enumerate(places) if each < current or (not step and each == current)), -1
+        )
 
 
+def _matches(text: str, buffer: LogBuffer) -> Iterator[tuple[int, LogLine]]:
+    """The lines that contain a text, with their numbers, from the newest."""
+    wanted = search_pattern(text)
+    return (each for each in buffer.newest_first() if wanted.search(searchable(each[1].text)))
+
+
+#: What the view says until the whole logs are searched.
+_SEARCHING: Final = "Searching older lines"
 _MOVES: Final = {"up": -1, "k": -1, "down": 1, "j": 1}
 _SCROLLS: Final = {
     key: scroll
