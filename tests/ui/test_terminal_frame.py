@@ -81,10 +81,33 @@ def test_narrow_screen() -> None:
         "  api      ● running 1/2    unhealthy",
         "▸ web      ● waiting",
         "  migrate  ● exited with 2",
-        "─ Logs of web ─ waits for api to becom following ─",
+        "─ web: waits for api to become healthy following ─",
         *[""] * 5,
         "↑↓ select  a all  / search  ? help  q quit",
     ]
+
+
+@pytest.mark.parametrize("columns", [30, 40, 60, 80, 120])
+def test_the_state_is_on_every_screen(columns: int) -> None:
+    """Long names must not hide which service has failed, nor a narrow screen which one is unhealthy."""
+    rows = (
+        Row(name="a-service-with-a-long-name", kind="process", state="failed", exit_code=1, message="no such table"),
+        Row(name="api", kind="process", state="running", health="unhealthy", addresses=("localhost:8000",)),
+        Row(name="worker", kind="process", state="restarting in 10 s"),
+    )
+    lines = shown(frame(scene(rows=rows), View(), Size(columns, 12)))
+    assert "STATE" in lines[0]
+    assert "● failed" in lines[1]
+    assert "unhealthy" in lines[2]
+    assert "● restarting" in lines[3]
+
+
+@pytest.mark.parametrize("columns", [60, 80, 120])
+def test_the_reason_for_the_selected_service_is_on_every_screen(columns: int) -> None:
+    """Where the line above the logs has no room for both, it shows the reason and not whose logs follow."""
+    rows = (Row(name="a-service-with-a-long-name", kind="process", state="failed", message="no such table: users"),)
+    lines = shown(frame(scene(rows=rows), View(), Size(columns, 12)))
+    assert any("no such table" in line for line in lines)
 
 
 @pytest.mark.parametrize("columns", [30, 40, 50, 60, 80, 100, 120, 200])

@@ -156,9 +156,7 @@ def _rule(scene: Scene, view: View, size: Size) -> Line:
     name = "all services" if view.all_logs or row is None else row.name
     words: list[Span] = [(f"{rule} ", DIM), (f"Logs of {name}", BOLD), (" ", PLAIN)]
     has_detail = any(each.name == "DETAIL" for each in columns_for(scene.rows, size.columns, scene.look, scene.now))
-    if row is not None and not has_detail and detail_of(row):
-        prefix = f"{row.name} " if view.all_logs else ""
-        words.append((f"{rule} {prefix}{detail_of(row)} ", YELLOW))
+    detail = detail_of(row) if row is not None and not has_detail else ""
     right: list[Span] = []
     if view.search:
         right.append((f" /{view.search} {rule}", CYAN))
@@ -171,6 +169,12 @@ def _rule(scene: Scene, view: View, size: Size) -> Line:
         where = "connection lost, retrying"
     right.append((f" {where} ", PLAIN if view.bottom is None else YELLOW))
     right.append((rule, DIM))
+    if row is not None and detail:
+        reason = f"{row.name}: {detail} "
+        whole = [*words, (f"{rule} {reason if view.all_logs else f'{detail} '}", YELLOW)]
+        has_room = line_width(tuple(whole)) + line_width(tuple(right)) <= size.columns
+        # Where both do not fit, why is more important than whose logs.
+        words = whole if has_room else [words[0], (reason, YELLOW)]
     return _with_right(tuple(words), tuple(right), size.columns, rule)
 
 

@@ -1,4 +1,4 @@
-"""The table of services. On a narrow screen it drops columns, the least important first."""
+"""The table of services. On a narrow screen it drops columns, the least important first, and never the state."""
 
 from __future__ import annotations
 
@@ -14,10 +14,14 @@ from steersman.ui.terminal.cells import text_width
 from steersman.ui.terminal.look import Look
 from steersman.ui.terminal.styles import BOLD, DIM, GREEN, PLAIN, RED, REVERSE, YELLOW, Line, Style, pad, plain_text
 
-#: Columns by importance.
-_IMPORTANCE: Final = ("SERVICE", "STATE", "PORTS", "HEALTH", "DETAIL", "RESTARTS", "SINCE")
-_ORDER: Final = ("SERVICE", "STATE", "HEALTH", "PORTS", "RESTARTS", "SINCE", "DETAIL")
-_MAXIMUM: Final = {"SERVICE": 24, "STATE": 24, "PORTS": 24}
+#: The columns beside service and state, by importance.
+_IMPORTANCE: Final = ("HEALTH", "PORTS", "DETAIL", "RESTARTS", "SINCE")
+_ORDER: Final = ("SERVICE", "STATE", "CONDITION", "HEALTH", "PORTS", "RESTARTS", "SINCE", "DETAIL")
+#: The headings that are not the name of their column. CONDITION is the state where no column shows the health.
+_HEADINGS: Final = {"CONDITION": "STATE", "DETAIL": ""}
+_MAXIMUM: Final = {"SERVICE": 24, "STATE": 24, "CONDITION": 24, "PORTS": 24}
+#: The columns that a name keeps where the state needs the others.
+_NAME_MIN: Final = 8
 _DETAIL_MIN: Final = 20
 #: If the detail has more columns than this, addresses are shown in full.
 _DETAIL_ENOUGH: Final = 60
@@ -46,18 +50,25 @@ class Column(msgspec.Struct, frozen=True):
 
 
 def columns_for(rows: Sequence[Row], width: int, look: Look, now: datetime) -> list[Column]:
-    """The columns that fit into a width. They are always dropped in the same order."""
-    room = width - _MARGIN + _GAP
-    chosen: dict[str, int] = {}
-    for name in _IMPORTANCE:
-        wanted = _natural(name, rows, now) + (len(look.dot) + 1 if name == "STATE" else 0)
-        wanted = min(wanted, _MAXIMUM.get(name, wanted))
-        if name == "DETAIL":
-            wanted = min(wanted, _DETAIL_MIN)
-        if chosen and wanted + _GAP > room:
+    """The columns that fit into a width. They are always dropped in the same order, and the state never."""
+
+    def wanted(name: str) -> int:
+        natural = _natural(name, rows, now) + (len(look.dot) + 1 if name in {"STATE", "CONDITION"} else 0)
+        return min(natural, _MAXIMUM.get(name, natural))
+
+    room = width - _MARGIN
+    state = "STATE"
+    if wanted("SERVICE") + wanted("STATE") + wanted("HEALTH") + 2 * _GAP > room:
+        state = "CONDITION"
+    chosen = {state: min(wanted(state), max(room - _GAP - _NAME_MIN, 0))}
+    chosen["SERVICE"] = min(wanted("SERVICE"), room - _GAP - chosen[state])
+    room -= chosen["SERVICE"] + chosen[state] + _GAP
+    for name in _IMPORTANCE if state == "STATE" else ():
+        size = min(wanted(name), _DETAIL_MIN) if name == "DETAIL" else wanted(name)
+        if size + _GAP > room:
             break
-        chosen[name] = min(wanted, room - _GAP)
-        room -= chosen[name] + _GAP
+        chosen[name] = size
+        room -= size + _GAP
     if "DETAIL" in chosen:
         chosen["DETAIL"] += max(room, 0)
     addresses = min(_natural("ADDRESS", rows, now), _ADDRESSES_MAX) - chosen.get("PORTS", 0)
@@ -70,12 +81,12 @@ def columns_for(rows: Sequence[Row], width: int, look: Look, now: datetime) -> l
 
 def _natural(name: str, rows: Sequence[Row], now: datetime) -> int:
     """The width of the widest cell."""
-    return max([len(name), *(text_width(_cell(name, row, now)[0]) for row in rows)])
+    return max([len(_HEADINGS.get(name, name)), *(text_width(_cell(name, row, now)[0]) for row in rows)])
 
 
 def header_line(columns: Sequence[Column], look: Look) -> Line:
     """The names of the columns."""
-    names = (pad(column.name if column.name != "DETAIL" else "", column.width, look.ellipsis) for column in columns)
+    names = (pad(_HEADINGS.get(column.name, column.name), column.width, look.ellipsis) for column in columns)
     return ((" " * _MARGIN + (" " * _GAP).join(names), DIM),)
 
 
@@ -87,7 +98,7 @@ def row_line(row: Row, columns: Sequence[Column], look: Look, now: datetime, *, 
         if index:
             spans.append((" " * _GAP, PLAIN))
         width = column.width
-        if column.name == "STATE":
+        if column.name in {"STATE", "CONDITION"}:
             spans.append((f"{look.dot} ", style))
             width -= len(look.dot) + 1
         spans.append((pad(text, width, look.ellipsis), style))
@@ -129,9 +140,15 @@ def _state(row: Row) -> str:
     return f"{row.state} {row.ready}/{row.replicas}" if row.replicas > 1 else row.state
 
 
+def _condition(row: Row) -> str:
+    """The state, or that a running service is unhealthy."""
+    return _state(msgspec.structs.replace(row, state=row.health) if row.health == "unhealthy" else row)
+
+
 _CELLS: Final[dict[str, Callable[[Row, datetime], tuple[str, Style]]]] = {
     "SERVICE": lambda row, _: (row.name, BOLD),
     "STATE": lambda row, _: (_state(row), state_style(row)),
+    "CONDITION": lambda row, _: (_condition(row), state_style(row)),
     "HEALTH": lambda row, _: (row.health, _HEALTH.get(row.health, PLAIN)),
     "PORTS": lambda row, _: (" ".join(each.removeprefix("localhost") for each in row.addresses), PLAIN),
     "ADDRESS": lambda row, _: (" ".join(row.addresses), PLAIN),
