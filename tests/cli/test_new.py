@@ -43,7 +43,7 @@ def test_the_tests_of_a_new_project_pass_and_its_manifests_are_up_to_date(here: 
     took = float(re.search(r"passed in ([\d.]+)s", tests.stdout)[1])
     assert took < 60, "a test run of a new project takes seconds, whatever else this machine does"
     for arguments in (
-        ("crds", "site_operator.resources", "-o", "config/crds.yaml"),
+        ("crds", "site_operator", "-o", "config/crds.yaml"),
         ("rbac", "site_operator.operator", "--token-review", "-o", "config/rbac.yaml"),
     ):
         checked = run(project, "steersman", "generate", *arguments, "--check")

@@ -368,12 +368,24 @@ def _add_models(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_crds(parser: argparse.ArgumentParser) -> None:
-    parser.description = "Write the CRDs of the resource classes in Python modules and packages as YAML."
+    parser.description = (
+        "Write the CRDs of the resource classes in Python modules and packages as YAML. If a kind has several versions, "
+        "also name the module of the manager that converts them, or the whole package: the CRD then has their "
+        "conversion."
+    )
     parser.add_argument(
         "modules",
         nargs="+",
         metavar="MODULE[:NAME]",
-        help="a module or package with resource classes, or one of its classes",
+        help="a package, a module, one of its resource classes, or the manager that converts their versions",
+    )
+    parser.add_argument(
+        "--service", metavar="NAMESPACE/NAME", help="the Service of the conversions; overrides the manager's own"
+    )
+    parser.add_argument(
+        "--without-conversion",
+        action="store_true",
+        help="also write versions that differ and that no manager converts: another program sets spec.conversion",
     )
     _add_yaml(parser)
     parser.set_defaults(command=("generate.crds", "generate_crds"))
@@ -407,8 +419,8 @@ def _add_rbac(parser: argparse.ArgumentParser) -> None:
 
 def _add_webhooks(parser: argparse.ArgumentParser) -> None:
     parser.description = (
-        "Write the webhook configurations of a manager's handlers, the CRDs of the kinds that it converts, and the Service "
-        "through which the API server calls it. The manager sets the caBundle when it runs."
+        "Write the webhook configurations of a manager's handlers, and the Service through which the API server calls it. "
+        "The manager sets the caBundle when it runs. 'generate crds' writes the CRDs of the kinds that it converts."
     )
     parser.add_argument("target", metavar="MODULE[:NAME]", help="such as site_operator:manager")
     parser.add_argument(

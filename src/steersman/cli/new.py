@@ -22,11 +22,11 @@ from steersman._version import __version__
 from steersman.cli.console import show
 from steersman.cli.failure import Failure, Misuse
 from steersman.cli.files import say, write_files
+from steersman.cli.generate.crds import crds_yaml
 from steersman.cli.generate.rbac import rbac_yaml
 from steersman.cli.generate.webhooks import webhooks_yaml
 from steersman.cli.modules import load_module
 from steersman.objects import plural_of
-from steersman.schemas import crd_yaml
 
 _NAME = re.compile(r"[a-z](?:[a-z0-9-]*[a-z0-9])?")
 _KIND = re.compile(r"[A-Z][A-Za-z0-9]*")
@@ -187,7 +187,7 @@ def _generated(folder: Path, project: Project) -> dict[str, str]:
         sys.dont_write_bytecode = writes_nothing
     target = f"{project.package}.operator"
     made = {
-        "config/crds.yaml": crd_yaml(getattr(declared, project.kind)),
+        "config/crds.yaml": crds_yaml([getattr(declared, project.kind)], {target: operator.manager}),
         "config/rbac.yaml": rbac_yaml(operator.manager, target=target, namespace=project.name, token_review=True),
     }
     if project.webhooks:

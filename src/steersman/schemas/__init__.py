@@ -33,6 +33,10 @@ from steersman.schemas.validation import (
 
 # Imported on first use: only some programs need them.
 if TYPE_CHECKING:
+    from steersman.schemas.definition_losses import (
+        removed_parts as removed_parts,
+        version_differences as version_differences,
+    )
     from steersman.schemas.field_path import PathRefused as PathRefused, resolve_path as resolve_path
     from steersman.schemas.schema_texts import (
         SCHEMA_FIELDS as SCHEMA_FIELDS,

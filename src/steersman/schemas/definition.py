@@ -28,9 +28,15 @@ _WARNING_MAX: Final = 256
 
 
 def crd_for(
-    *classes: type[Object], labels: Mapping[str, str] | None = None, annotations: Mapping[str, str] | None = None
+    *classes: type[Object],
+    labels: Mapping[str, str] | None = None,
+    annotations: Mapping[str, str] | None = None,
+    conversion: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """The CustomResourceDefinition of a kind as a new JSON tree, from one class per version: ``crd_for(Site, SiteV1Beta1)``."""
+    """The CustomResourceDefinition of a kind as a new JSON tree, from one class per version: ``crd_for(Site, SiteV1Beta1)``.
+
+    ``conversion`` is its ``spec.conversion``; without it, the server changes only the ``apiVersion`` of an object.
+    """
     if not classes:
         raise TypeError("crd_for() needs at least one resource class, one for each version of the kind")
     first = _options(classes[0])
@@ -56,12 +62,16 @@ def crd_for(
             "names": _names(next(_options(cls) for cls in classes if _options(cls).storage)),
             "scope": first.scope,
             "versions": [_version(cls) for cls in classes],
+            **({"conversion": dict(conversion)} if conversion else {}),
         },
     }
 
 
 def crd_yaml(
-    *classes: type[Object], labels: Mapping[str, str] | None = None, annotations: Mapping[str, str] | None = None
+    *classes: type[Object],
+    labels: Mapping[str, str] | None = None,
+    annotations: Mapping[str, str] | None = None,
+    conversion: Mapping[str, Any] | None = None,
 ) -> str:
     """The CustomResourceDefinition as a YAML document, for a file or ``kubectl apply``: ``crd_yaml(Site)``."""
     import yaml  # noqa: PLC0415 - only needed to print YAML
@@ -71,7 +81,7 @@ def crd_yaml(
 
     dumper: Any = Dumper
     dumper.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"^[yYnN]$"), list("yYnN"))
-    tree = crd_for(*classes, labels=labels, annotations=annotations)
+    tree = crd_for(*classes, labels=labels, annotations=annotations, conversion=conversion)
     return yaml.dump(tree, sort_keys=False, allow_unicode=True, width=120, explicit_start=True, Dumper=dumper)
 
 

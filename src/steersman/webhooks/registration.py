@@ -55,12 +55,7 @@ class WebhookRegistration:
 
     def definitions(self) -> list[Tree]:
         """The CRDs of kinds with several versions."""
-        trees: list[Tree] = []
-        for versions in self._conversions.versions().values():
-            tree = crd_for(*versions)
-            tree["spec"]["conversion"] = self.conversion()
-            trees.append(tree)
-        return trees
+        return [crd_for(*versions, conversion=self.conversion()) for versions in self._conversions.versions().values()]
 
     def converted_kinds(self) -> dict[GroupKind, str]:
         """The kinds with several versions, and the names of their CRDs."""

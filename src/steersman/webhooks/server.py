@@ -20,6 +20,7 @@ from steersman.objects import (
     ConversionRequest,
     ConversionResponse,
     ConversionReview,
+    GroupKind,
     Object,
     parse_duration,
 )
@@ -87,6 +88,10 @@ class WebhookServer:
         handled = (handler.kind for handlers in self._handlers.values() for handler in handlers)
         converted = (cls for each in self._converters for cls in (each.hub, each.spoke))
         return tuple(dict.fromkeys((*handled, *converted)))
+
+    def converted_versions(self) -> dict[GroupKind, list[type[Object]]]:
+        """The classes of each converted kind, the hub first."""
+        return self._conversions.versions()
 
     @property
     def max_body(self) -> int:

@@ -1,9 +1,15 @@
-"""``steersman generate crds``: the CustomResourceDefinitions of resource classes, as YAML."""
+"""``steersman generate crds``: the CustomResourceDefinitions of resource classes, as YAML.
+
+Guarantees
+- A definition is whole: with all versions that the named modules declare or convert, and with their conversion.
+- Versions that differ are never written without a conversion, which would make clients of one version remove fields of
+  the other, unless ``without_conversion`` asks for it.
+"""
 
 from __future__ import annotations
 
 import pkgutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeGuard
@@ -11,25 +17,41 @@ from typing import Any, TypeGuard
 from steersman.cli.console import show_data
 from steersman.cli.failure import Failure, Misuse
 from steersman.cli.files import write_files
+from steersman.cli.generate.webhooks import endpoint_of
 from steersman.cli.modules import load_module, look_here_first, module_and_name
+from steersman.manager import Manager
 from steersman.objects import GroupKind, Object
-from steersman.schemas import crd_yaml
+from steersman.schemas import crd_for, crd_yaml, version_differences
+from steersman.webhooks import WebhookRegistration
+
+Versions = dict[GroupKind, list[type[Object]]]
 
 
-def generate_crds(modules: Sequence[str], *, output: str | None = None, check: bool = False) -> int:
-    """Write the CRDs of all resource classes in these modules; returns an exit code."""
+def generate_crds(
+    modules: Sequence[str],
+    *,
+    service: str | None = None,
+    without_conversion: bool = False,
+    output: str | None = None,
+    check: bool = False,
+) -> int:
+    """Write the CRDs of all resource classes in these modules; returns an exit code.
+
+    The conversion of a kind with several versions comes from the manager in these modules that has its converter.
+    """
     if check and output is None:
         raise Misuse("--check compares with a file; name the file with -o")
     look_here_first()
     wanted = [module_and_name(text, "class", nothing="all of them") for text in modules]
-    kinds: dict[GroupKind, list[type[Object]]] = {}
+    found: dict[type[Object], None] = {}
+    managers: dict[str, Manager] = {}
     for module, attribute in wanted:
-        for cls in resource_classes(module, attribute):
-            versions = kinds.setdefault(cls.gvk().group_kind, [])
-            if cls not in versions:
-                versions.append(cls)
+        inside = managers_in(module, attribute)
+        managers |= inside
+        if not inside or not attribute:
+            found |= dict.fromkeys(resource_classes(module, attribute, managers=inside))
     try:
-        text = "".join(crd_yaml(*versions) for _, versions in sorted(kinds.items()))
+        text = crds_yaml(found, managers, service=service, without_conversion=without_conversion)
     except TypeError as error:
         raise Failure(str(error)) from error
     if output is None:
@@ -38,16 +60,87 @@ def generate_crds(modules: Sequence[str], *, output: str | None = None, check: b
     return write_files({Path(output): text}, check=check)
 
 
-def resource_classes(name: str, attribute: str) -> list[type[Object]]:
-    """The resource classes of a module and, for a package, of all its submodules; or only the named one."""
+def crds_yaml(
+    classes: Iterable[type[Object]],
+    managers: Mapping[str, Manager],
+    *,
+    service: str | None = None,
+    without_conversion: bool = False,
+) -> str:
+    """The CRDs of these classes as YAML, with the conversions of these managers, by what names them."""
+    kinds: Versions = {}
+    for cls in classes:
+        kinds.setdefault(cls.gvk().group_kind, []).append(cls)
+    conversions: dict[GroupKind, dict[str, Any]] = {}
+    for target, manager in managers.items():
+        converted = manager.webhooks.converted_versions()
+        for kind in converted.keys() & kinds.keys():
+            endpoint = endpoint_of(manager, target=target, service=service)
+            conversion = WebhookRegistration(manager.webhooks.hooks, endpoint, name=manager.name).conversion()
+            if conversions.setdefault(kind, conversion) != conversion:
+                raise Failure(f"two managers convert {kind}, at different addresses; name one of {_shown(managers)}")
+            _complete(kind, kinds[kind], converted[kind], target)
+    if not without_conversion:
+        for kind, versions in kinds.items():
+            if kind not in conversions:
+                _check_alike(kind, versions)
+    return "".join(crd_yaml(*versions, conversion=conversions.get(kind)) for kind, versions in sorted(kinds.items()))
+
+
+def _complete(kind: GroupKind, versions: list[type[Object]], converted: Iterable[type[Object]], target: str) -> None:
+    """Add the versions that a manager converts. Each version must have a converter."""
+    for cls in converted:
+        if cls not in versions:
+            versions.append(cls)
+    missing = [cls for cls in versions if cls not in converted]
+    if missing:
+        raise Failure(
+            f"{kind}: {target} has no converter of {_shown(cls.__name__ for cls in missing)}; pass a VersionConverter to"
+            " manager.add(...)"
+        )
+
+
+def _check_alike(kind: GroupKind, versions: Iterable[type[Object]]) -> None:
+    """Raise if versions differ: the server would then remove fields, because nothing converts them."""
+    differences = version_differences(crd_for(*versions))
+    if differences:
+        raise Failure(
+            f"{kind}: its versions differ ({'; '.join(differences)}) and no manager of these modules converts them, so"
+            " a client of one version would remove fields of the other. Also name the module of the manager that has"
+            " their VersionConverter, or the whole package. If another program sets spec.conversion, pass"
+            " --without-conversion"
+        )
+
+
+def managers_in(name: str, attribute: str) -> dict[str, Manager]:
+    """The managers of a module and, for a package, of all its submodules, each once; or only the named one."""
+    module = load_module(name)
+    if attribute:
+        found: Any = getattr(module, attribute, None)
+        return {f"{name}:{attribute}": found} if isinstance(found, Manager) else {}
+    known = {
+        id(value): (f"{each.__name__}:{place}", value)
+        for each in _with_modules_below(module)
+        for place, value in vars(each).items()
+        if isinstance(value, Manager)
+    }
+    return dict(known.values())
+
+
+def resource_classes(name: str, attribute: str, *, managers: Mapping[str, Manager] | None = None) -> list[type[Object]]:
+    """The resource classes of a module and, for a package, of all its submodules; or only the named one.
+
+    A module that has one of these ``managers`` needs no class.
+    """
     module = load_module(name)
     if attribute:
         found: Any = getattr(module, attribute, None)
         if not _declares_kind(found):
-            raise Failure(f"{name} has no resource class {attribute}; it has {_shown(_kinds_in(module))}")
+            has = _shown(cls.__name__ for cls in _kinds_in(module))
+            raise Failure(f"{name} has no resource class {attribute}; it has {has}")
         return [found]
     found_kinds = dict.fromkeys(cls for each in _with_modules_below(module) for cls in _kinds_in(each))
-    if not found_kinds:
+    if not found_kinds and not managers:
         raise Failure(f"{name} has no resource class; name a module with a class derived from Resource[...]")
     return sorted(found_kinds, key=lambda cls: cls.gvk())
 
@@ -75,5 +168,5 @@ def _declares_kind(value: Any) -> TypeGuard[type[Object]]:
     return isinstance(value, type) and issubclass(value, Object) and "__resource__" in vars(value)
 
 
-def _shown(classes: Iterable[type[Object]]) -> str:
-    return ", ".join(cls.__name__ for cls in classes) or "none"
+def _shown(names: Iterable[str]) -> str:
+    return ", ".join(names) or "none"

@@ -1,4 +1,7 @@
-"""``steersman generate webhooks``: writes the objects that register a manager's webhooks with the API server, as YAML."""
+"""``steersman generate webhooks``: writes the objects that register a manager's webhooks with the API server, as YAML.
+
+It writes no CRD: ``steersman generate crds`` writes each CRD once, with its conversion.
+"""
 
 from __future__ import annotations
 
@@ -46,6 +49,16 @@ def webhooks_yaml(manager: Manager, *, target: str, service: str | None = None) 
         )
     if not manager.name:
         raise Failure(f'{target} has no name, which its registration objects need; write Manager(name="...")')
+    endpoint = endpoint_of(manager, target=target, service=service)
+    made = [
+        *([_service(manager.name, endpoint)] if endpoint.service else []),
+        *WebhookRegistration(manager.webhooks.hooks, endpoint, name=manager.name).configurations(),
+    ]
+    return _HEADING.format(target=target) + yaml.safe_dump_all(made, sort_keys=False, explicit_start=True, width=120)
+
+
+def endpoint_of(manager: Manager, *, target: str, service: str | None = None) -> WebhookEndpoint:
+    """The address at which the API server calls a manager's webhooks; ``service`` overrides the manager's own."""
     endpoint = manager.webhook_endpoint or WebhookEndpoint()
     try:
         endpoint = replace(endpoint, service=service, url="") if service else endpoint
@@ -56,11 +69,7 @@ def webhooks_yaml(manager: Manager, *, target: str, service: str | None = None) 
             f"{target} has no address for its webhooks; write"
             ' Manager(webhook_endpoint=WebhookEndpoint(service="NAMESPACE/NAME")), or pass --service NAMESPACE/NAME'
         )
-    made = [
-        *([_service(manager.name, endpoint)] if endpoint.service else []),
-        *WebhookRegistration(manager.webhooks.hooks, endpoint, name=manager.name).objects(),
-    ]
-    return _HEADING.format(target=target) + yaml.safe_dump_all(made, sort_keys=False, explicit_start=True, width=120)
+    return endpoint
 
 
 def _service(name: str, endpoint: WebhookEndpoint) -> dict[str, Any]:
