@@ -118,6 +118,48 @@ async def test_a_manager_registers_its_webhooks_and_they_are_called(shops: Clien
         await shops.delete(Shop, "corner")
 
 
+@pytest.mark.alone("it measures how soon an object is restored")
+async def test_an_overwritten_registration_is_restored_at_once(shops: Client, namespace: str):
+    """A redeployment that replaces the objects interrupts no conversion and no review for longer than 2 seconds."""
+    manager = Manager(name=f"shops-{namespace}", webhook_endpoint=WebhookEndpoint(port=0, install=True))
+    for hook in (shop_defaults, old_shops()):
+        manager.add(hook)
+    definition = Kind("apiextensions.k8s.io/v1", "CustomResourceDefinition")
+    async with running(manager, shops):
+        await until_called(shops)
+        await shops.create(new_shop("corner", replicas=5))
+        whole = await converted(shops, definition)
+        for overwrite in ({"strategy": "None"}, {**whole, "webhook": without_bundle(whole["webhook"])}):
+            crd = await shops.get(definition, CRD)
+            crd["spec"]["conversion"] = overwrite
+            await shops.update(crd)
+            async with asyncio.timeout(2):
+                assert await converted(shops, definition) == whole
+        live = await shops.get(MutatingWebhookConfiguration, manager.name)
+        bundle = live.webhooks[0].client_config.ca_bundle
+        live.webhooks[0].client_config.ca_bundle = b""
+        await shops.update(live)
+        async with asyncio.timeout(2):
+            while live.webhooks[0].client_config.ca_bundle != bundle:
+                await asyncio.sleep(0.02)
+                live = await shops.get(MutatingWebhookConfiguration, manager.name)
+        assert (await shops.get(OldShop, "corner")).spec.size == "large"
+
+
+async def converted(client: Client, definition: Kind) -> dict[str, Any]:
+    """Wait until the CRD has a conversion with an authority."""
+    while True:
+        conversion = (await client.get(definition, CRD))["spec"].get("conversion") or {}
+        if (conversion.get("webhook") or {}).get("clientConfig", {}).get("caBundle"):
+            return conversion
+        await asyncio.sleep(0.02)
+
+
+def without_bundle(webhook: dict[str, Any]) -> dict[str, Any]:
+    config = {name: value for name, value in webhook["clientConfig"].items() if name != "caBundle"}
+    return {**webhook, "clientConfig": config}
+
+
 async def test_a_certificate_is_renewed_while_requests_run(shops: Client, namespace: str):
     """Two replicas share one Secret; a renewal fails no request and changes no caBundle."""
     server, other = WebhookServer([shop_defaults]), WebhookServer([shop_defaults])

@@ -201,3 +201,27 @@ async def test_a_long_list_is_converted(client: Client):
         listed = await client.list(OldShop)
         assert {len(each.spec.domain) for each in listed.items} == {100_000}
         assert len(listed.items) == 40
+
+
+async def test_an_overwritten_conversion_is_restored(client: Client):
+    """A CRD that was replaced without its conversion would lose fields of the other version for a minute."""
+    definition, name = Kind("apiextensions.k8s.io/v1", "CustomResourceDefinition"), f"shops.{GROUP}"
+    await client.install(Shop, OldShop)
+    async with served(client, WebhookEndpoint(port=0), old_shops()):
+        crd = await client.get(definition, name)
+        whole = crd["spec"]["conversion"]
+        assert whole["webhook"]["clientConfig"]["caBundle"]
+        crd["spec"]["conversion"] = {"strategy": "None"}
+        await client.update(crd)
+        async with asyncio.timeout(30):
+            while (await client.get(definition, name))["spec"]["conversion"] != whole:  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
+
+
+async def test_a_secret_that_another_replica_renewed_is_read_at_once(client: Client):
+    """Two replicas that disagree about the authority would overwrite each other's caBundle."""
+    async with served(client, WebhookEndpoint(port=0)) as one, served(client, WebhookEndpoint(port=0)) as other:
+        await one.certificates.refresh(force=True)
+        async with asyncio.timeout(30):
+            while one.certificates.current() != other.certificates.current():  # noqa: ASYNC110
+                await asyncio.sleep(0.02)

@@ -107,10 +107,10 @@ def _needs_of_webhooks(manager: Manager, cluster: _Needs, own: _Needs) -> None:
     if endpoint is None or not manager.webhooks.hooks:
         return
     if endpoint.tls is None:
-        own.add("", "secrets", ("get", "create", "update"))
+        own.add("", "secrets", ("get", "watch", "create", "update"))
     elif endpoint.ca_file is None:
         return
-    verbs = ("get", "create", "update", "patch") if endpoint.install else ("get", "update")
+    verbs = ("get", "watch", "create", "update", "patch") if endpoint.install else ("get", "watch", "update")
     for resource in ("mutatingwebhookconfigurations", "validatingwebhookconfigurations"):
         cluster.add("admissionregistration.k8s.io", resource, verbs)
     if any(isinstance(hook, VersionConverter) for hook in manager.webhooks.hooks):

@@ -64,6 +64,7 @@ async def answered_on_a_port(server: WebhookServer, client: Client, name: str) -
             await _until_called(client, name, served.address)
             yield
         finally:
+            await served.leave_registrations()
             await _removed(client, registration)
 
 

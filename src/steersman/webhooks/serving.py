@@ -4,16 +4,18 @@ Guarantees
 - The port opens as soon as there is a certificate. It stays open until the block ends, and behind a Service for a few
   seconds more. It closes after the responses in progress.
 - Certificates are checked every minute. A renewal drops no connection.
-- The caBundle of existing registration objects is kept up to date. A deleted registration object stays deleted, so an
-  administrator can turn a webhook off.
+- The caBundle of existing registration objects, and the conversion of existing CRDs, is restored within 2 seconds of
+  an overwrite: they are watched. If another program keeps overwriting one, it is restored more slowly.
+- A deleted registration object stays deleted, so an administrator can turn a webhook off.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from steersman.aio import Supervisor
@@ -25,14 +27,18 @@ from steersman.webhooks.certificate_files import Certificates, FileCertificates
 from steersman.webhooks.client_check import ClientCheck
 from steersman.webhooks.conversion import VersionConverter
 from steersman.webhooks.endpoint import WebhookEndpoint
+from steersman.webhooks.object_watch import watch_object
 from steersman.webhooks.registration import WebhookRegistration
 from steersman.webhooks.server import WebhookServer
 
 _log = logging.getLogger("steersman.webhooks")
 
 _CRD = Kind("apiextensions.k8s.io/v1", "CustomResourceDefinition")
+_SECRET = Kind("v1", "Secret")
 #: Seconds between two checks of the certificates, and before a retry after a failure.
 _INTERVAL, _RETRY = 60.0, 2.0
+#: Seconds between two updates: usually, and after more than so many writes in the last minute.
+_PAUSE, _LONG_PAUSE, _MANY_WRITES = 0.5, 10.0, 10
 
 
 @asynccontextmanager
@@ -43,7 +49,7 @@ async def serve_webhooks(
     served = ServedWebhooks(server, endpoint, client, name)
     try:
         async with Supervisor() as tasks:
-            tasks.start(served.keep(), name="webhooks")
+            served.keeper = tasks.start(served.keep(), name="webhooks")
             yield served
             if endpoint.service and served.address:
                 await asyncio.sleep(endpoint.leaving)
@@ -63,6 +69,11 @@ class ServedWebhooks:
         self._listener: HttpListener | None = None
         self._installed = b""
         self._problem = "not started yet"
+        self._changed = asyncio.Event()
+        #: When it wrote registration objects, in the loop's time.
+        self._writes: deque[float] = deque(maxlen=_MANY_WRITES + 1)
+        #: The task of `keep`.
+        self.keeper: asyncio.Task[None] | None = None
         #: The certificates of the port; ``refresh`` re-reads and renews them.
         self.certificates = self._certificates()
 
@@ -86,7 +97,21 @@ class ServedWebhooks:
 
     async def keep(self) -> None:
         """Open the port, and keep the certificates and registration objects up to date."""
+        async with Supervisor() as watches:
+            for kind, key in self._watched():
+                watch = watch_object(self._client, kind, key, self._changed)
+                watches.start(watch, name=f"webhooks: watch {kind.kind} {key}")
+            await self._keep()
+
+    async def leave_registrations(self) -> None:
+        """Stop updating certificates and registration objects; the port stays open."""
+        if self.keeper is not None:
+            self.keeper.cancel()
+            await asyncio.wait((self.keeper,))
+
+    async def _keep(self) -> None:
         while True:
+            self._changed.clear()
             problem = ""
             try:
                 await self.update()
@@ -95,7 +120,34 @@ class ServedWebhooks:
             if problem and problem != self._problem:
                 _log.warning("webhooks: %s; retrying", problem)
             self._problem = problem
-            await asyncio.sleep(_RETRY if problem else _INTERVAL)
+            await asyncio.sleep(self._pause())
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_RETRY if problem else _INTERVAL):
+                    await self._changed.wait()
+
+    def _pause(self) -> float:
+        """The seconds until the next update: longer if another program keeps overwriting the registration objects."""
+        now = asyncio.get_running_loop().time()
+        if len(self._writes) <= _MANY_WRITES or now - self._writes[0] > _INTERVAL:
+            return _PAUSE
+        _log.warning(
+            "webhooks: another program keeps overwriting the registration objects of %s; look at their managedFields",
+            self._name,
+        )
+        return _LONG_PAUSE
+
+    def _watched(self) -> list[tuple[Kind, Key]]:
+        """The objects whose changes are followed at once: the registration objects and the certificate's Secret."""
+        if isinstance(self.certificates, FileCertificates):
+            if self._endpoint.ca_file is None:
+                return []
+            found: list[tuple[Kind, Key]] = []
+        else:
+            found = [(_SECRET, self._secret)]
+        registration = WebhookRegistration(self._server.hooks, self._endpoint, name=self._name)
+        for tree in registration.configurations():
+            found.append((Kind(tree["apiVersion"], tree["kind"]), Key("", self._name)))
+        return [*found, *((_CRD, Key("", name)) for name in registration.converted_kinds().values())]
 
     async def update(self) -> None:
         """Update the certificates and the registration objects once; open the port if it is closed."""
@@ -189,6 +241,7 @@ class ServedWebhooks:
                 return
             if change(live):
                 await self._client.update(live)
+                self._writes.append(asyncio.get_running_loop().time())
                 _log.info("registered the certificate of the webhooks in %s %s", live.kind, live.key)
 
         await retry_on_conflict(write)
