@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
 
 from samples.postgres import Postgres, managed, postgres, settings
-from samples.site import Site, SiteSpec
-from steersman import MergePatch, ObjectMeta
+from steersman import Manager, MergePatch
+from steersman.aio import Supervisor, bind, now, unbind
 from steersman.controller import Done
 from steersman.kinds.core_v1 import ConfigMap
 from steersman.patterns import Absent, External, Next, Outputs, Present, StateMachine, Wait, finalizer, state
-from steersman.patterns.external.entries import Start
 from steersman.testing import eventually
 
 READY = {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}
@@ -120,12 +119,69 @@ def test_things_that_nobody_removes_are_refused():
     assert Careless(keep=True).plan().name == "postgres"
 
 
-@pytest.mark.parametrize(
-    ("seconds", "appeared", "older"),
-    [(-1, True, True), (0, False, True), (0, True, False), (1, False, False)],
-)
-def test_an_object_of_the_same_second_is_new_if_it_was_seen_to_appear(seconds, appeared, older):
-    wall = datetime(2030, 1, 1, 12, 0, 0, 500_000, tzinfo=UTC)
-    created = wall.replace(microsecond=0) + timedelta(seconds=seconds)
-    site = Site(metadata=ObjectMeta(name="web", creation_timestamp=created), spec=SiteSpec(image="web:1"))
-    assert Start(0.0, wall).follows(site, appeared=appeared) is older
+class Slow(Cloud):
+    """A request takes effect some time after it was sent, whatever becomes of its sender."""
+
+    def __init__(self):
+        super().__init__()
+        self.sent = asyncio.Event()
+
+    async def find(self, key):
+        return next((disk for disk, uid in self.disks.items() if uid == key.uid), None)
+
+    async def create(self, key, pg):
+        self.sent.set()
+        arrived = asyncio.get_running_loop().create_future()
+
+        def arrive():
+            self.made += 1
+            self.disks[f"disk-{self.made}"] = key.uid
+            if not arrived.done():
+                arrived.set_result(f"disk-{self.made}")
+
+        asyncio.get_running_loop().call_later(1.0, arrive)
+        return await arrived
+
+
+class Skewed:
+    """A wall clock that is behind the one that the server had when it created the objects."""
+
+    def __init__(self, behind):
+        self._loop = asyncio.get_running_loop()
+        self._start = now() - timedelta(seconds=behind + self._loop.time())
+
+    def now(self):
+        return self._start + timedelta(seconds=self._loop.time())
+
+
+@pytest.mark.both_servers("the server sets the age of an object, by its own clock")
+@pytest.mark.parametrize("behind", [3600.0, 0.0, -3600.0], ids=["behind", "same", "ahead"])
+async def test_a_restarted_operator_makes_no_second_disk_whatever_its_clock_says(control_plane, behind):
+    """The operator was killed during a creation. Its successor has to wait, however new the object looks to its clock."""
+    cloud, client, loop = Slow(), control_plane.client, asyncio.get_running_loop()
+    owner = control_plane.client_with(field_manager="databases")
+    killed = Manager(owner, name="databases", namespaces=(control_plane.namespace,))
+    killed.add(Disks(cloud, late=0.0))
+    await control_plane.install(Postgres)
+    await client.create(postgres())
+    async with Supervisor() as tasks:
+        tasks.start(killed.run(signals=False), name="killed")
+        await cloud.sent.wait()
+        tasks.cancel()
+    assert not cloud.disks
+    bind(loop, clock=Skewed(behind), seed=1)
+    try:
+        async with control_plane.running(managed(Disks(cloud, late=3.0))):
+            await eventually(client, Postgres, "pg", has=READY, within=20)
+    finally:
+        unbind(loop)
+    assert list(cloud.disks.values()) == [(await client.get(Postgres, "pg")).uid]
+
+
+async def test_a_stopped_operator_lets_a_creation_end(control_plane):
+    """A creation that is cut off leaves the next process in doubt for minutes."""
+    cloud, client = Slow(), control_plane.client
+    async with control_plane.running(managed(Disks(cloud, late=0.0))):
+        await client.create(postgres())
+        await cloud.sent.wait()
+    assert len(cloud.disks) == 1

@@ -4,7 +4,6 @@ Plain chance with weights, not hypothesis: what is interesting lies many steps d
 """
 
 from collections import Counter
-from datetime import UTC, datetime, timedelta
 from random import Random  # noqa: TID251 - seeded by the test
 
 from samples import portions
@@ -74,9 +73,9 @@ class Outside:
         def judge(obj, found):
             return found.generation == obj.generation
 
-        wall = datetime(2030, 1, 1, tzinfo=UTC) + timedelta(seconds=self.now)
-        start = Start(self.now, wall)
-        self.state = ExternalState("thing", self.timing, start, rng=self.rng, judge=judge, can_update=True)
+        #: What was created since then is known to be new. The run before may have asked for the rest.
+        self.run_began = self.now
+        self.state = ExternalState("thing", self.timing, Start(self.now), rng=self.rng, judge=judge, can_update=True)
 
     def step(self):
         weights = {
@@ -98,19 +97,20 @@ class Outside:
     # the reconciler
 
     def object(self, name):
-        found = site_of(name, self.uids[name], self.generations[name])
-        found.metadata.creation_timestamp = datetime(2030, 1, 1, tzinfo=UTC) + timedelta(seconds=self.created[name])
-        return found
+        return site_of(name, self.uids[name], self.generations[name])
+
+    def is_new(self, name):
+        return self.created[name] > self.run_began
 
     def reconcile(self, name):
         wish, obj = self.wishes[name], self.object(name)
         if wish == "present":
             self.gone.discard(obj.uid)
-            answer = self.state.ensure(key_of(obj), obj, self.now)
+            answer = self.state.ensure(key_of(obj), obj, self.now, created=self.is_new(name))
             if isinstance(answer, Present):
                 assert answer.found.generation == obj.generation
         elif wish == "absent":
-            answer = self.state.remove(key_of(obj), obj, self.now)
+            answer = self.state.remove(key_of(obj), obj, self.now, created=self.is_new(name))
             if isinstance(answer, Absent):
                 self.gone.add(obj.uid)
         else:
@@ -142,14 +142,15 @@ class Outside:
         self.reconcile(name)
 
     def look(self):
-        obj = self.object(self.rng.choice(NAMES))
-        self.state.look(key_of(obj), obj, self.now)
+        name = self.rng.choice(NAMES)
+        obj = self.object(name)
+        self.state.look(key_of(obj), obj, self.now, created=self.is_new(name))
 
     def another_object_of_that_name(self):
         """The object vanished, and its finalizer with it; what it had outside is nobody's."""
         name = self.rng.choice(NAMES)
         if self.rng.random() < 0.5:
-            self.state.forget(Key("web", name))
+            self.state.forget(Key("web", name), self.now)
         self.uids[name] = f"{name}-{int(self.uids[name].partition('-')[2]) + 1}"
         self.wishes[name], self.generations[name], self.created[name] = None, 1, self.now + 0.001
 

@@ -10,6 +10,8 @@ from samples.site import Site, SiteSpec
 from samples.virtual_time import run_virtual
 from steersman import Key, ObjectMeta
 from steersman.aio import Supervisor
+from steersman.controller import Cause, Causes, Context, Request
+from steersman.controller.context import reconcile_in
 from steersman.patterns.external import Absent, Broken, External, Present, ServiceRefused, Working
 
 
@@ -107,7 +109,24 @@ class Stage:
                 await scene()
                 tasks.cancel()
 
-        return run_virtual(main())[1]
+        return run_virtual(asked_by_a_reconcile(main))[1]
+
+
+class Scene:
+    """A scene as one long reconcile of objects that were created during the run."""
+
+    def __init__(self, scene):
+        self._scene = scene
+
+    async def reconcile(self, ctx, request):
+        await self._scene()
+
+
+def asked_by_a_reconcile(scene, causes=None):
+    names = ("home", "other", "third", "fourth", *(f"s{number}" for number in range(9)))
+    new = Causes(tuple(Cause(what="object", created=f"uid-{name}") for name in names))
+    ctx = Context(None, Request(Key("web", "home")), new if causes is None else causes, None, "scene")
+    return reconcile_in(ctx, Scene(scene))
 
 
 def raising(error):
@@ -442,7 +461,7 @@ def test_the_end_of_the_source_ends_a_look():
                 source.cancel()
             await look
 
-    assert run_virtual(main())[1] == 1.0
+    assert run_virtual(asked_by_a_reconcile(main))[1] == 1.0
 
 
 # what is written wrongly
@@ -527,3 +546,24 @@ def test_options_are_checked():
     ):
         with pytest.raises(ValueError, match=re.escape(words)):
             External(Buckets(), **({"name": "b"} | options))
+
+
+@pytest.mark.parametrize("running", ["create", "find"])
+def test_a_call_in_progress_ends_before_the_controller_does(running):
+    """A creation that is cut off is unknown: the next process has to wait before it trusts that nothing was made."""
+    stage = Stage(Buckets(takes=2.0))
+
+    async def main():
+        async with Supervisor() as source:
+            source.start(stage.external.run(stage.emit, lambda: None), name="source")
+            await asyncio.sleep(0)
+            stage.ensure(site())
+            await asyncio.sleep(3.0 if running == "create" else 1.0)
+            await stage.external.finish()
+            source.cancel()
+
+    run_virtual(asked_by_a_reconcile(main))
+    # no other call follows, not even the creation after the lookup
+    assert stage.api.calls == (["find home", "create home"] if running == "create" else ["find home"])
+    assert stage.api.busy == 0
+    assert bool(stage.api.buckets) is (running == "create")

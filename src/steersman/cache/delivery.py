@@ -122,11 +122,13 @@ class HandlerRegistration:
         view: Callable[[StoredObject], StoredView],
         remove: Callable[[HandlerRegistration], None],
         resync: float | None,
+        selects_all: bool = False,
     ) -> None:
         self._handler = handler
         self._current = current
         self._view = view
         self._remove = remove
+        self._selects_all = selects_all
         self.resync = resync
         self._pending: OrderedDict[Key, _Pending] = OrderedDict()
         #: Pending batches, oldest first.
@@ -332,7 +334,9 @@ class HandlerRegistration:
         if new is None:
             return
         if old is None:
-            yield Appeared(self._view(new), initial=entry.initial, unbroken=unbroken, passed=between)
+            created = self._selects_all and not entry.initial and not entry.broken
+            view = self._view(new)
+            yield Appeared(view, initial=entry.initial, unbroken=unbroken, passed=between, created=created)
         elif old.resource_version != new.resource_version or old.raw != new.raw or between:
             # After a restore from backup, one version can name two states, and an earlier state can return.
             coalesced = entry.frames > 1

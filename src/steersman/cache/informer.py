@@ -316,7 +316,12 @@ class Informer(Generic[T]):
     def add_handler(self, handler: NotificationHandler, *, resync: float | None = None) -> HandlerRegistration:
         """Call ``handler`` for every existing object, then for every change, and for all again each ``resync`` seconds."""
         registration = HandlerRegistration(
-            handler, current=self.store.get, view=self.view, remove=self._forget, resync=resync
+            handler,
+            current=self.store.get,
+            view=self.view,
+            remove=self._forget,
+            resync=resync,
+            selects_all=self._selects_all,
         )
         self._registrations[registration] = []
         if self.synced:

@@ -23,6 +23,9 @@ class Appeared(msgspec.Struct, frozen=True):
     #: The notification stands for exactly one event of an uninterrupted watch.
     unbroken: bool = False
     passed: tuple[StoredView, ...] = ()
+    #: The object was created after the handler was added. Only the watch of a whole kind or namespace proves that: a
+    #: selected object may have existed before, and so may one that is in a list.
+    created: bool = False
 
     @property
     def key(self) -> Key:

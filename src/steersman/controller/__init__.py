@@ -29,6 +29,7 @@ from steersman.controller.context import (
     ReconcileFunction as ReconcileFunction,
     ReconcileLogger as ReconcileLogger,
     Reconciler as Reconciler,
+    current_context as current_context,
 )
 from steersman.controller.internals import InternalClient as InternalClient, internal_client as internal_client
 from steersman.controller.outcomes import (
@@ -80,6 +81,7 @@ from steersman.controller.sources.predicates import (
 )
 from steersman.controller.sources.source import (
     Emit as Emit,
+    FinishingSource as FinishingSource,
     KindEvents as KindEvents,
     KindSource as KindSource,
     Registration as Registration,

@@ -51,13 +51,15 @@ def event_of(notification: Notification) -> ObjectEvent:
     between = notification.passed
     match notification:
         case Appeared(new) if between:
-            return MergedEvent("appeared", new=new, between=between, initial=notification.initial)
+            first, created = notification.initial, notification.created
+            return MergedEvent("appeared", new=new, between=between, initial=first, created=created)
         case Changed(old, new) if between:
             return MergedEvent("changed", old=old, new=new, between=between)
         case Vanished(last) if between:
             return MergedEvent("vanished", old=last, between=between)
         case Appeared(new):
-            return ObjectEvent("appeared", new=new, initial=notification.initial, unbroken=notification.unbroken)
+            first, created = notification.initial, notification.created
+            return ObjectEvent("appeared", new=new, initial=first, unbroken=notification.unbroken, created=created)
         case Changed(old, new):
             unbroken = notification.unbroken and not notification.coalesced
             return ObjectEvent("changed", old=old, new=new, resync=notification.resync, unbroken=unbroken)

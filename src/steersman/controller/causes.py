@@ -64,6 +64,8 @@ class Cause(msgspec.Struct, frozen=True, kw_only=True):
     note: str = ""
     #: Delivered as its own frame on a watch without a gap, so its resource version proves which write it shows.
     unbroken: bool = False
+    #: The uid of the object, if it was created since the controller started: no earlier process has seen it.
+    created: str = ""
     #: The span that produced it, as a W3C traceparent; empty if unknown.
     trace: str = ""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, MutableMapping
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
 
 import msgspec
@@ -110,6 +111,22 @@ class Reconciler(Protocol[T_co]):
         """
         ...
 
+
+async def reconcile_in(ctx: Context, reconciler: Reconciler[Any]) -> Outcome:
+    """Run one reconcile, in which `current_context` returns its context."""
+    token = _current.set(ctx)
+    try:
+        return await reconciler.reconcile(ctx, ctx.request)
+    finally:
+        _current.reset(token)
+
+
+def current_context() -> Context | None:
+    """The context of the reconcile that calls this, also in the tasks and threads that it started; None outside one."""
+    return _current.get()
+
+
+_current: ContextVar[Context | None] = ContextVar("steersman_reconcile", default=None)
 
 #: A reconciler as a plain function.
 ReconcileFunction: TypeAlias = Callable[[Context, Request], Awaitable[Outcome]]

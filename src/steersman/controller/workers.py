@@ -10,7 +10,7 @@ Guarantees
 - A request whose every reconcile writes and triggers the next is throttled (see `steersman.controller.writes.hot_loops`).
 - An echo of the request's own write triggers no reconcile (see `steersman.controller.writes.echoes`).
 - With tracing, every reconcile is a span, parent of its requests and linked to the spans that caused it.
-- `stop` lets running reconciles end and starts no more; cancelling `run` ends at once.
+- `stop` lets running reconciles and calls of sources end and starts no more; cancelling `run` ends at once.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ import msgspec
 from steersman.aio import Backoff, Supervisor, new_uid, now, randomness
 from steersman.controller.attempts import Conflicted, Failed, Finished, Result, attempt
 from steersman.controller.causes import Cause, Request
-from steersman.controller.context import NO_EVENTS, Context, Events, ReconcileLogger, Reconciler
+from steersman.controller.context import NO_EVENTS, Context, Events, ReconcileLogger, Reconciler, reconcile_in
 from steersman.controller.outcomes import Done, Outcome, Requeue, RequeueAfter, no_timedelta
 from steersman.controller.queue.queue import Queue, QueueClosed
 from steersman.controller.queue.state import QueueOptions, Taken
 from steersman.controller.records import FAILURES, ControllerStatistics, KeyRecord, QueuePlace, Records, ResultLabel
-from steersman.controller.sources.source import EXITS, KindSource, Source, SourceStatistics
+from steersman.controller.sources.source import EXITS, KindSource, Source, SourceStatistics, finish
 from steersman.controller.targets import ANY_SCOPE, Scope
 from steersman.controller.writes.echoes import Echoes
 from steersman.controller.writes.hot_loops import HotLoops
@@ -160,6 +160,7 @@ class Controller:
                 self.begins.set()
             # If the watch of a kind fails, it cancels this block and its workers.
             await self._work()
+            await finish(self._sources)
             sources.cancel()
 
     def stop(self) -> None:
@@ -413,7 +414,7 @@ class Controller:
         context = Context(
             client, taken.request, taken.causes, logger, reconcile_id, self._events, self._registry, self.name, hot
         )
-        return await self._reconciler.reconcile(context, taken.request)
+        return await reconcile_in(context, self._reconciler)
 
     def _conclude(
         self, request: Request, result: Result, logger: ReconcileLogger, trace: str

@@ -1,7 +1,7 @@
 """The end of a manager: what must end, what does not end, and the line where it is stuck.
 
 Guarantees
-- Reconciles have the grace period. The log names those that are cancelled after it, with controller, key and line.
+- Reconciles, and calls of external objects, have the grace period. The log names those that are cancelled after it, with controller, key and line.
 - Work that has not ended `LAST_SECONDS` after its cancellation costs leadership: the fence closes, the Lease is no
   longer renewed, the health check `shutdown` fails, and the log names the reconcile. After a signal, the process
   also exits (see `steersman.manager.signals`). A program that calls `Manager.stop` itself decides on its own.
@@ -26,7 +26,7 @@ from steersman.telemetry.stacks import busy_threads, line_of, task_stack, text_o
 _log = logging.getLogger("steersman.manager")
 
 _NAMED = 8
-_NO_RECONCILE = "no reconcile; the last events or the release of the Lease had no answer"
+_NO_RECONCILE = "no reconcile; an external call, the last events or the release of the Lease had no answer"
 
 
 def reconcile_name(state: State, task: asyncio.Task[Any]) -> str:

@@ -186,12 +186,10 @@ class _Reconcile:
 
     async def _look_outside(self) -> None:
         """Look up external objects first: after a restart none are known, and conditions must not report them missing."""
-        cause = (self._machine.kind.gvk(), self._obj.key, "object", "appeared")
-        appeared = any((each.kind, each.key, each.what, each.event) == cause for each in self._ctx.causes)
         # Without a reported condition there is none that could flap, so do not wait.
         conditions = getattr(getattr(self._obj, "status", None), "conditions", None) or ()
         reported = self._graph.reports and any(each.type == self._graph.ready for each in conditions)
-        await look_outside(self._externals, self._obj, wait=reported, appeared=appeared)
+        await look_outside(self._externals, self._obj, wait=reported)
 
     # states
 

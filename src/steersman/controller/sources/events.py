@@ -42,7 +42,7 @@ class ObjectEvent:
     ``old`` and ``new`` are its states. An object that appeared has no old state; one that vanished has no new state.
     """
 
-    __slots__ = ("event", "initial", "new", "old", "resync", "unbroken")
+    __slots__ = ("created", "event", "initial", "new", "old", "resync", "unbroken")
 
     def __init__(
         self,
@@ -53,6 +53,7 @@ class ObjectEvent:
         initial: bool = False,
         resync: bool = False,
         unbroken: bool = False,
+        created: bool = False,
     ) -> None:
         if (event != "appeared") != (old is not None) or (event != "vanished") != (new is not None):
             raise ValueError(f"event {event!r} does not fit its states: old={old!r}, new={new!r}")
@@ -65,6 +66,8 @@ class ObjectEvent:
         self.resync = resync
         #: Its own frame on a watch without a gap; no other event was merged into it.
         self.unbroken = unbroken
+        #: The object was created since the watch began.
+        self.created = created
 
     def __repr__(self) -> str:
         return f"<{self.latest.kind.kind} {self.key} {self.event}>"
@@ -97,6 +100,7 @@ class ObjectEvent:
             generation=latest.generation or None,
             resource_version=latest.resource_version,
             unbroken=self.unbroken,
+            created=latest.uid if self.created else "",
         )
 
 
@@ -118,10 +122,11 @@ class MergedEvent(ObjectEvent):
         between: tuple[View[Any], ...],
         initial: bool = False,
         resync: bool = False,
+        created: bool = False,
         cause: Cause | None = None,
     ) -> None:
         # Not a single frame of a watch, so it is not unbroken.
-        super().__init__(event, old=old, new=new, initial=initial, resync=resync)
+        super().__init__(event, old=old, new=new, initial=initial, resync=resync, created=created)
         self._between = between
         self._cause = cause
 

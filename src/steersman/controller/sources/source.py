@@ -14,11 +14,11 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import msgspec
 
-from steersman.aio import randomness
+from steersman.aio import Supervisor, randomness
 from steersman.cache import IndexPending
 from steersman.controller.causes import Cause, Request
 from steersman.controller.queue.state import LOW_PRIORITY
@@ -75,6 +75,23 @@ class Source(Protocol):
     def statistics(self) -> SourceStatistics:
         """The counters of this source."""
         ...
+
+
+@runtime_checkable
+class FinishingSource(Protocol):
+    """A source with work of its own, such as calls to a service, that should end before the controller does."""
+
+    async def finish(self) -> None:
+        """Start nothing more, and return when what is in progress has ended. Cancelled after the grace period."""
+        ...
+
+
+async def finish(sources: Iterable[Source]) -> None:
+    """Wait until no source has work in progress."""
+    async with Supervisor() as tasks:
+        for source in sources:
+            if isinstance(source, FinishingSource):
+                tasks.start(source.finish(), name=f"finish {source.name}")
 
 
 class Registration(Protocol):

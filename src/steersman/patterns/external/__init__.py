@@ -6,7 +6,9 @@ Guarantees
 - An effect happens exactly once if the service can find its objects by key, at least once otherwise.
 - A reconcile never waits for an effect. A bounded number of workers do the slow work, one call at a time per object, and the
   result requeues the object.
-- Effects happen only while a reconcile asks for them, and none outlive the controller: when it stops, it cancels all calls.
+- Effects happen only while a reconcile asks for them, and none outlive the controller. When it stops, calls in progress have its
+  grace period to end; then they are cancelled.
+- No decision compares the clocks of two machines.
 - An exception from an `Api` fails only that object. Its condition shows the message, and Steersman retries with backoff.
 """
 

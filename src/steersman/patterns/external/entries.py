@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime
 from typing import Any, Literal, TypeAlias
 
 import msgspec
 
 from steersman.aio import Backoff
-from steersman.objects import Object
 from steersman.patterns.external.api import ExternalKey
 
 Call: TypeAlias = Literal["find", "create", "update", "delete"]
@@ -41,19 +39,8 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
 class Start(msgspec.Struct, frozen=True):
     """When a run began. Another process may have sent requests just before."""
 
-    #: On the monotonic clock, and on the wall clock.
+    #: On the monotonic clock. The wall clock would not help: the server's own clock sets the age of an object.
     time: float
-    wall: datetime | None = None
-
-    def follows(self, obj: Object, *, appeared: bool = False) -> bool:
-        """Whether the object may be older than this run.
-
-        An object of the same second counts as older, unless ``appeared``: the controller saw it appear.
-        """
-        created = obj.metadata.creation_timestamp
-        if self.wall is None or created is None:
-            return False
-        return created < self.wall.replace(microsecond=0) or (created <= self.wall and not appeared)
 
 
 class Work(msgspec.Struct, frozen=True, kw_only=True):
@@ -186,6 +173,15 @@ class Entry:
         if self.goal == "absent":
             return "deleting"
         return "present" if self.matches or self.goal == "none" else "updating"
+
+    def in_flight_until(self, late: float) -> float:
+        """Until when a request for the object, or the lag of a list, may still change what a lookup finds."""
+        until = max(self.lost_until, self.ending_until, self.overtaken_until)
+        if self.made is not None:
+            until = max(until, self.made_until)
+        if self.work is not None and self.work.call != "find":
+            until = max(until, self.work.began + late)
+        return until
 
     def relieve(self) -> None:
         """Clear the traces of earlier failures after a success."""

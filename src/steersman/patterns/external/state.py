@@ -5,8 +5,9 @@ Guarantees
 - **Find before create.** No call creates, changes or deletes before a lookup, and an external object that was found is never
   created again.
 - **Absence needs proof.** After a `create` with an unknown outcome, the request may still arrive for `late` seconds. A lookup
-  that finds nothing counts only if it began after that. An object older than this run may have had such a request just before
-  the run began. If `create` is idempotent, only the answer "gone" waits.
+  that finds nothing counts only if it began after that. An object may have had such a request just before this run began,
+  unless the watch has shown that it was created since. If `create` is idempotent, only the answer "gone" waits.
+- **No clock is compared with another machine's.** Time is the monotonic clock of this process.
 - **The result of `create` counts as present** until a lookup finds it. For `late` seconds, a lookup that finds nothing is
   blamed on a list that lags. The answer is never "gone" before a `delete` of that result was tried.
 - A deletion may also arrive late: if the object is wanted again, the same wait applies. After an `update` without an answer, one
@@ -69,6 +70,8 @@ class ExternalState(Generic[R]):
         self._can_update = can_update
         self._entries: dict[str, Entry] = {}
         self._uids: dict[Key, str] = {}
+        #: Until when a request for a dropped object may still take effect, by uid: the same object may come back.
+        self._in_flight: dict[str, float] = {}
         #: Timers; a timer that its entry has replaced is skipped.
         self._timers: list[tuple[float, int, str]] = []
         self._sequence = 0
@@ -78,9 +81,14 @@ class ExternalState(Generic[R]):
 
     # requests of reconciles
 
-    def ensure(self, key: ExternalKey, obj: Object, now: float, *, trace: str = "") -> Present[R] | Working | Broken:
-        """Request that the external object exists and matches the Kubernetes object."""
-        entry = self._entry(key, obj, now)
+    def ensure(
+        self, key: ExternalKey, obj: Object, now: float, *, trace: str = "", created: bool = False
+    ) -> Present[R] | Working | Broken:
+        """Request that the external object exists and matches the Kubernetes object.
+
+        ``created``: the object was created during this run, so no earlier request for it exists.
+        """
+        entry = self._entry(key, obj, now, created=created)
         if entry.known == "present" and entry.fresh and entry.goal != "absent":
             # Compare each time: the result may depend on more than the generation, such as another external object.
             verdict = self._judge(obj, entry.found)
@@ -96,20 +104,22 @@ class ExternalState(Generic[R]):
             return Broken(self._differs())
         return Working(self._words(entry))
 
-    def remove(self, key: ExternalKey, obj: Object, now: float, *, trace: str = "") -> Absent | Working | Broken:
-        """Request that the external object is gone."""
-        entry = self._entry(key, obj, now)
+    def remove(
+        self, key: ExternalKey, obj: Object, now: float, *, trace: str = "", created: bool = False
+    ) -> Absent | Working | Broken:
+        """Request that the external object is gone; ``created`` as for `ensure`."""
+        entry = self._entry(key, obj, now, created=created)
         self._ask(entry, "absent", now, trace)
         if entry.settled:
             return Absent()
         return Broken(entry.failure) if entry.failure else Working(self._words(entry))
 
-    def look(self, key: ExternalKey, obj: Object, now: float, *, appeared: bool = False) -> bool:
+    def look(self, key: ExternalKey, obj: Object, now: float, *, created: bool = False) -> bool:
         """Look up the external object without changing it; returns whether the lookup is still in progress.
 
-        ``appeared``: the controller saw the object appear during this run.
+        ``created`` as for `ensure`.
         """
-        entry = self._entry(key, obj, now, appeared=appeared)
+        entry = self._entry(key, obj, now, created=created)
         if entry.fresh:
             return False
         entry.peek = True
@@ -126,12 +136,16 @@ class ExternalState(Generic[R]):
         entry = self._entries.get(uid)
         return entry is not None and entry.tired
 
-    def forget(self, key: Key) -> None:
+    def forget(self, key: Key, now: float) -> None:
         """Drop a deleted object. A call in progress ends, and no other follows."""
         uid = self._uids.pop(key, None)
         if uid is None:
             return
         entry = self._entries[uid]
+        if (until := entry.in_flight_until(self._timing.late)) > now:
+            for each in [each for each, when in self._in_flight.items() if when <= now]:
+                del self._in_flight[each]
+            self._in_flight[uid] = until
         if entry.work is None:
             del self._entries[uid]
             return
@@ -149,7 +163,7 @@ class ExternalState(Generic[R]):
                 continue
             entry.when = None
             if entry.goal == "absent" and entry.settled:
-                self.forget(entry.key.key)
+                self.forget(entry.key.key, now)
                 continue
             if (work := self._begin(entry, now)) is not None:
                 return work
@@ -174,7 +188,7 @@ class ExternalState(Generic[R]):
                 self._settle(entry, now)
         if work.again:
             if entry.unasked > UNASKED_LOOKS:
-                self.forget(entry.key.key)
+                self.forget(entry.key.key, now)
                 return Finished()
             note = note or self._drift(entry, before)
         following = self._begin(entry, now) if go_on else None
@@ -203,17 +217,17 @@ class ExternalState(Generic[R]):
 
     # entries
 
-    def _entry(self, key: ExternalKey, obj: Object, now: float, *, appeared: bool = False) -> Entry:
+    def _entry(self, key: ExternalKey, obj: Object, now: float, *, created: bool) -> Entry:
         version = (key.generation, "" if key.generation else obj.metadata.resource_version or "")
         entry = self._entries.get(key.uid)
         if entry is None:
             # An earlier object of this name is gone: drop its entry.
-            self.forget(key.key)
+            self.forget(key.key, now)
             first, last = self._timing.first_retry, self._timing.last_retry
             entry = Entry(key, obj, version, Backoff(initial=first, maximum=max(first, last), jitter=0.2))
             self._entries[key.uid] = entry
-            if self._start.follows(obj, appeared=appeared):
-                entry.lost_until = entry.overtaken_until = self._start.time + self._timing.late
+            until = NEVER if created else self._start.time + self._timing.late
+            entry.lost_until = entry.overtaken_until = max(until, self._in_flight.pop(key.uid, NEVER))
         entry.forgotten = False
         self._uids[key.key] = key.uid
         # An older generation is a stale read: the newer request stands.

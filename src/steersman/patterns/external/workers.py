@@ -2,8 +2,8 @@
 
 Guarantees
 - At most ``workers`` objects have a call in progress, each one call at a time. No call lasts longer than ``timeout``.
-- Work belongs to `run`: when the controller stops, it cancels all calls and starts no more. A second run remembers nothing of
-  the first and looks up everything again.
+- Work belongs to `run`: when the controller stops, calls in progress have its grace period, and no more start. Cancelling `run`
+  cancels all calls. A second run remembers nothing of the first and looks up everything again.
 - An exception, a wrong result or a failed comparison of an `Api` fails only that object. A call that ignores cancellation
   blocks only its own object.
 """
@@ -19,8 +19,8 @@ from typing import Any, Generic, TypeVar, cast
 
 import msgspec
 
-from steersman.aio import Supervisor, now, randomness
-from steersman.controller import Cause, Emit, Request, SourceStatistics
+from steersman.aio import Supervisor, randomness
+from steersman.controller import Cause, Emit, Request, SourceStatistics, current_context
 from steersman.objects import Key, Object
 from steersman.patterns.external.api import Absent, Api, Broken, ExternalKey, Present, ServiceRefused, Working
 from steersman.patterns.external.checks import check_api, check_name, check_seconds
@@ -136,14 +136,14 @@ class External(Generic[T, R]):
                 f"{self.name}.ensure({key.kind} {key.key}): the object is being deleted, so a new external"
                 " object would be left behind; call remove(), and return Done() when it returns Absent"
             )
-        answer = term.state.ensure(key, obj, term.time(), trace=current_traceparent())
+        answer = term.state.ensure(key, obj, term.time(), trace=current_traceparent(), created=_created(obj))
         term.news.set()
         return answer
 
     def remove(self, obj: T) -> Absent | Working | Broken:
         """Request that the external object is gone: look it up, delete it, and look until it is gone. Never waits."""
         term, key = self._running("remove"), _key(obj, f"{self.name}.remove")
-        answer = term.state.remove(key, obj, term.time(), trace=current_traceparent())
+        answer = term.state.remove(key, obj, term.time(), trace=current_traceparent(), created=_created(obj))
         term.news.set()
         return answer
 
@@ -165,20 +165,17 @@ class External(Generic[T, R]):
             term.hangs = True
             term.state.tire(obj.uid)
 
-    def looking(self, obj: T, *, appeared: bool = False) -> bool:
-        """Start a lookup unless the result is known, without waiting; returns whether it is in progress.
-
-        ``appeared``: the object appeared while this external ran, so no earlier request for it exists.
-        """
+    def looking(self, obj: T) -> bool:
+        """Start a lookup unless the result is known, without waiting; returns whether it is in progress."""
         term, key = self._running("look"), _key(obj, f"{self.name}.look")
-        under_way = term.state.look(key, obj, term.time(), appeared=appeared)
+        under_way = term.state.look(key, obj, term.time(), created=_created(obj))
         term.news.set()
         return under_way
 
     def forget(self, key: Key) -> None:
         """Drop an object that was deleted without our finalizer."""
         if self._term is not None:
-            self._term.state.forget(key)
+            self._term.state.forget(key, self._term.time())
 
     # for the controller
 
@@ -194,11 +191,21 @@ class External(Generic[T, R]):
                 self._term, term.open = None, False
                 term.wake_all()
 
+    async def finish(self) -> None:
+        """Start no more calls, and wait for those in progress. The controller calls this when it stops."""
+        term = self._term
+        if term is None:
+            return
+        term.finishing = True
+        while term.active:
+            term.call_ended.clear()
+            await term.call_ended.wait()
+
     def _new_state(self) -> ExternalState[R]:
         return ExternalState(
             self.name,
             self._timing,
-            Start(asyncio.get_running_loop().time(), now()),
+            Start(asyncio.get_running_loop().time()),
             rng=randomness(),
             judge=self._judge,
             can_update=hasattr(self._api, "update"),
@@ -260,7 +267,11 @@ class External(Generic[T, R]):
     async def _dispatch(self, term: _Term[R]) -> None:
         while True:
             term.news.clear()
-            while term.active < self._workers and (work := term.state.take(term.time())) is not None:
+            while (
+                not term.finishing
+                and term.active < self._workers
+                and (work := term.state.take(term.time())) is not None
+            ):
                 term.active += 1
                 name = f"{self.name}: {work.key.kind} {work.key.key}"
                 term.tasks.start(self._work(term, work), name=name)
@@ -279,7 +290,7 @@ class External(Generic[T, R]):
                 result = await self._guarded(slot, work)
                 if not term.open:
                     return
-                work = self._finished(term, work, result, go_on=slot.held)
+                work = self._finished(term, work, result, go_on=slot.held and not term.finishing)
         finally:
             slot.release()
 
@@ -371,11 +382,9 @@ class External(Generic[T, R]):
             return _words(error)
 
 
-async def look_outside(
-    externals: Iterable[External[T, Any]], obj: T, *, wait: bool = True, appeared: bool = False
-) -> None:
+async def look_outside(externals: Iterable[External[T, Any]], obj: T, *, wait: bool = True) -> None:
     """Call `External.look` of several externals concurrently, or only start their lookups."""
-    looking = [each for each in externals if each.looking(obj, appeared=appeared)]
+    looking = [each for each in externals if each.looking(obj)]
     if not looking or not wait:
         return
     async with Supervisor() as tasks:
@@ -393,6 +402,9 @@ class _Term(Generic[R]):
         self.news = asyncio.Event()
         self.active = 0
         self.open = True
+        #: The controller stops: no call may start.
+        self.finishing = False
+        self.call_ended = asyncio.Event()
         #: A lookup timed out, and the service has answered no call since.
         self.hangs = False
         self._waiting: dict[str, asyncio.Event] = {}
@@ -427,6 +439,7 @@ class _Slot:
             self.held = False
             self.term.active -= 1
             self.term.news.set()
+            self.term.call_ended.set()
 
 
 def _key(obj: Object, where: str) -> ExternalKey:
@@ -436,6 +449,12 @@ def _key(obj: Object, where: str) -> ExternalKey:
             " server; pass the object that the client or the cache returned"
         )
     return ExternalKey(uid=obj.uid, generation=obj.generation, kind=obj.kind or type(obj).__name__, key=obj.key)
+
+
+def _created(obj: Object) -> bool:
+    """Whether the watch has shown that the object was created since the controller started."""
+    ctx = current_context()
+    return ctx is not None and bool(obj.uid) and any(cause.created == obj.uid for cause in ctx.causes)
 
 
 def _words(error: Exception) -> str:
