@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import errno
+import os
 import shutil
 import sys
-from types import SimpleNamespace
 
 import pytest
 from workloads.plane import workloads_plane
 
 from samples.eventually import eventually
 from steersman.workloads.files import InotifyWatcher, Watched, matches, roots
+from steersman.workloads.files.inotify import Inotify
 from steersman.workloads.kinds import FileWatch, ReplicaSetAdditions
 
 
@@ -136,11 +136,10 @@ async def test_a_folder_that_the_kernel_does_not_watch_is_reported(tmp_path, mon
     problems: list[str] = []
 
     def refuse(*_: object) -> int:
-        ctypes.set_errno(error)
-        return -1
+        raise OSError(error, os.strerror(error))
 
     async with InotifyWatcher() as watcher:
         # The kernel's limit belongs to the whole machine, so a test cannot lower it.
-        monkeypatch.setattr(watcher, "_library", SimpleNamespace(inotify_add_watch=refuse))
+        monkeypatch.setattr(Inotify, "add", refuse)
         watcher.watch("web", Watched(str(tmp_path), ("**",)), print, problems.append)
         assert [words in each for each in problems] == [True] * bool(words)

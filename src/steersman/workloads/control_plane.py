@@ -38,6 +38,7 @@ from steersman.workloads.controllers.executable_replica_sets import executable_r
 from steersman.workloads.controllers.executable_run import Run
 from steersman.workloads.controllers.executables import executables
 from steersman.workloads.controllers.services import add_services
+from steersman.workloads.files import FileChanges
 from steersman.workloads.kinds import KINDS
 from steersman.workloads.kinds.immutability import MUTABLE, refused_changes
 from steersman.workloads.launch_subresource import launch_subresource
@@ -172,7 +173,7 @@ class DeveloperControlPlane:
         if self._folder is None:
             stack.callback(_remove, session)
         self.parts = parts = await stack.enter_async_context(self._parts_factory(session))
-        logs = Logs(session.logs)
+        logs = Logs(session.logs, await stack.enter_async_context(FileChanges()))
         world: World[Run] = World("processes", Run)
         self.shutdown = shutdown = Shutdown(budget=self._budget)
         plane = ControlPlane(
@@ -190,11 +191,11 @@ class DeveloperControlPlane:
         )
         self._plane = await stack.enter_async_context(plane)
         stack.callback(_remove_own, session.kubeconfig, session.kubeconfig.read_bytes())
-        logs.client = plane.client
         tasks = await stack.enter_async_context(aio.Supervisor())
         stack.callback(tasks.cancel)
         shutdown.begin(plane, tasks)
         self._manager = manager = Manager(name="steersman-workloads")
+        manager.before_leading(lambda _: logs.following(manager.informers))
         for plan in self._plans(parts, session, world):
             manager.add(plan)
         add_services(manager, proxy=parts.proxy, ports=parts.ports)

@@ -1,54 +1,140 @@
-"""The subresource ``log`` of Executables, Containers and ContainerExecs."""
+"""The subresource ``log`` of Executables, Containers and ContainerExecs.
+
+All followers share one watch of the files (`FileChanges`), and the informers of the controllers.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Generator, Iterable, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from steersman.client import Client
+import msgspec
+
+from steersman.cache import Informer, Notification, Vanished
 from steersman.controlplane import CustomSubresource, SubresourceRequest
 from steersman.errors import ApiStatus, BadRequest
-from steersman.objects import Kind, Object
+from steersman.objects import Key, Object
+from steersman.workloads.files import FileChanges
 from steersman.workloads.kinds import Container, ContainerExec, Executable
 from steersman.workloads.logs import InvalidLogOptions, LogOptions, read_log, read_options
 from steersman.workloads.system_log import system_log_path
 
-#: The fields of the status that name a file, by source.
-_FIELDS: Final[Mapping[str, str]] = {
-    "stdout": "stdOutFile",
-    "stderr": "stdErrFile",
-    "startup_stdout": "startupStdOutFile",
-    "startup_stderr": "startupStdErrFile",
-}
-#: Seconds between two looks at an object without a file.
-_LOOK: Final = 0.1
-#: The maximum seconds between two reads of a silent log: views follow all streams at once.
-_REST: Final = 1.0
+_KINDS: Final[tuple[type[Object], ...]] = (Executable, Container, ContainerExec)
 #: States after which a workload writes nothing more.
 _ENDED: Final = frozenset({"Finished", "Terminated", "FailedToStart", "Exited"})
 
 
-class Logs:
-    """Answers requests for ``log``. Set `client` before the first request."""
+class _Files(msgspec.Struct, rename="camel"):
+    """The files of a workload's output in its status."""
 
-    def __init__(self, folder: Path) -> None:
+    std_out_file: str | None = None
+    std_err_file: str | None = None
+    startup_std_out_file: str | None = None
+    startup_std_err_file: str | None = None
+
+
+class _Status(_Files, rename="camel"):
+    state: str = ""
+    steersman: _Files | None = None
+
+
+class _Workload(msgspec.Struct):
+    """What a log needs of an object: it changes often, so the rest is not decoded."""
+
+    status: _Status | None = None
+
+    @property
+    def has_ended(self) -> bool:
+        return self.status is not None and self.status.state in _ENDED
+
+    def file(self, source: str) -> str:
+        """The file of a source; empty while there is none."""
+        field = f"{source.replace('stdout', 'std_out').replace('stderr', 'std_err')}_file"
+        places = (self.status, self.status.steersman) if self.status is not None else ()
+        return next((name for each in places if each is not None and (name := getattr(each, field))), "")
+
+
+class Logs:
+    """Answers requests for ``log``. Enter `following` while the controllers run."""
+
+    def __init__(self, folder: Path, changes: FileChanges) -> None:
         self._folder = folder
-        self.client: Client | None = None
+        self.changes = changes
+        self._informers: dict[type[Object], Informer[Any]] = {}
+        self._is_following = asyncio.Event()
+        #: The events of followers by the uid of their object.
+        self._followers: dict[str, set[asyncio.Event]] = {}
 
     def subresources(self) -> list[CustomSubresource]:
         """The subresource of each kind that has output."""
-        return [_Kind(self, kind).subresource() for kind in (Executable, Container, ContainerExec)]
+        return [_Kind(self, kind).subresource() for kind in _KINDS]
 
-    def path(self, obj: Mapping[str, Any], source: str) -> str:
-        """The file of a source; empty while there is none."""
-        if source == "system":
-            return str(system_log_path(self._folder, obj["metadata"]))
-        status: Mapping[str, Any] = obj.get("status") or {}
-        added: Mapping[str, Any] = status.get("steersman") or {}
-        name = _FIELDS[source]
-        return status.get(name) or added.get(name) or ""
+    @asynccontextmanager
+    async def following(self, informers: Iterable[Informer[Any]]) -> AsyncGenerator[None]:
+        """Wake followers by the informers of the controllers."""
+        self._informers = {each.kind: each for each in informers if each.kind in _KINDS}
+        handlers = [each.add_handler(self._handle) for each in self._informers.values()]
+        self._is_following.set()
+        try:
+            yield
+        finally:
+            for each in handlers:
+                each.remove()
+
+    async def informer(self, kind: type[Object], version: str) -> Informer[Any]:
+        """The informer of a kind, once it has reached a version."""
+        await self._is_following.wait()
+        await self._informers[kind].wait_reached(version)
+        return self._informers[kind]
+
+    @contextmanager
+    def wake(self, uid: str, event: asyncio.Event) -> Generator[None]:
+        """Set an event whenever an object has changed, or is gone."""
+        followers = self._followers.setdefault(uid, set())
+        followers.add(event)
+        try:
+            yield
+        finally:
+            followers.discard(event)
+            if not followers:
+                self._followers.pop(uid, None)
+
+    def system_log(self, metadata: Mapping[str, Any]) -> str:
+        """The file of the control plane's own notes about a workload."""
+        return str(system_log_path(self._folder, metadata))
+
+    def _handle(self, notification: Notification) -> None:
+        view = notification.last if isinstance(notification, Vanished) else notification.new
+        for event in self._followers.get(view.uid, ()):
+            event.set()
+
+
+class _Follower:
+    """Waits for changes of one workload and of its file. Use it within its ``wake``."""
+
+    def __init__(self, informer: Informer[Any], metadata: Mapping[str, Any]) -> None:
+        self._informer = informer
+        self._key, self._uid = Key(metadata.get("namespace", ""), metadata["name"]), metadata["uid"]
+        self._version = ""
+        self.latest = _Workload()
+        #: Set by every change; the first look needs none.
+        self.news = asyncio.Event()
+        self.news.set()
+
+    async def wait_for_more(self) -> bool:
+        """Wait for a change; returns whether the workload has ended or is gone."""
+        await self.news.wait()
+        self.news.clear()
+        stored = self._informer.store.get(self._key)
+        if stored is None or stored.uid != self._uid:
+            return True
+        if stored.resource_version != self._version:
+            self._version = stored.resource_version
+            self.latest = msgspec.json.decode(stored.raw, type=_Workload)
+        return self.latest.has_ended
 
 
 class _Kind:
@@ -72,40 +158,27 @@ class _Kind:
         return self._read(request.obj, options)
 
     async def _read(self, obj: dict[str, Any], options: LogOptions) -> AsyncGenerator[bytes]:
-        """Wait for the file of a follower, and read it."""
-        latest = obj
-        loop, wait, due = asyncio.get_running_loop(), _LOOK, 0.0
-
-        async def has_ended() -> bool:
-            nonlocal latest, wait, due
-            if loop.time() < due:
-                return False
-            wait = min(wait * 1.5, _REST)
-            due = loop.time() + wait
-            found = await self._latest(obj)
-            latest = found or latest
-            return found is None or _state(found) in _ENDED
-
-        ended = not options.follow
-        while not (path := self._logs.path(latest, options.source)) and not ended:
-            ended = await has_ended()
-            if not ended:
-                await asyncio.sleep(_LOOK)
-        if path := path or self._logs.path(latest, options.source):
-            async for piece in read_log(path, options, has_ended):
-                yield piece
-
-    async def _latest(self, obj: Mapping[str, Any]) -> dict[str, Any] | None:
-        """The object as it is now; None if it is gone."""
-        client, gvk = self._logs.client, self._kind.gvk()
-        assert client is not None
-        found = await client.find(Kind(gvk.api_version, gvk.kind), obj["metadata"]["name"])
-        return found.tree if found is not None and found.tree["metadata"]["uid"] == obj["metadata"]["uid"] else None
-
-
-def _state(obj: Mapping[str, Any]) -> str:
-    status: Mapping[str, Any] = obj.get("status") or {}
-    return status.get("state") or ""
+        """Read a log, or follow it: then its file may have yet to appear."""
+        metadata, source = obj["metadata"], options.source
+        path = self._logs.system_log(metadata) if source == "system" else ""
+        if not options.follow:
+            if path := path or msgspec.convert(obj, _Workload).file(source):
+                async for piece in read_log(path, options):
+                    yield piece
+            return
+        informer = await self._logs.informer(self._kind, metadata["resourceVersion"])
+        follower = _Follower(informer, metadata)
+        with self._logs.wake(metadata["uid"], follower.news):
+            ended = False
+            while not path and not ended:
+                ended = await follower.wait_for_more()
+                path = follower.latest.file(source)
+            if path:
+                # The file may have changed, and its workload ended, before the watch began.
+                follower.news.set()
+                with self._logs.changes.wake(path, follower.news):
+                    async for piece in read_log(path, options, follower.wait_for_more):
+                        yield piece
 
 
 def _bad_request(message: str) -> BadRequest:

@@ -4,6 +4,7 @@ Guarantees
 - Rotated files are read as one text, from the oldest to the newest. A follower survives rotation.
 - A reader holds at most 128 KB, however long the file and its lines are: a longer line is delivered in pieces.
 - A follower ends when its workload has ended and all output is read, when its object is gone, or with its client.
+- A follower runs only when a file has changed, or its object: it does not poll.
 """
 
 from __future__ import annotations
@@ -23,8 +24,6 @@ SOURCES: Final[tuple[Source, ...]] = get_args(Source)
 #: The largest number of lines for ``tail``.
 TAIL_MAX: Final = 1_000_000
 _PIECE: Final = 64 * 1024
-#: Seconds between two looks at a file that has no more lines.
-_LOOK: Final = 0.1
 #: The time at which a line was written, before its text.
 _TIMESTAMP: Final = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z ")
 
@@ -92,8 +91,16 @@ def _number(query: Mapping[str, str], name: str, *, least: int) -> int | None:
     return int(text[:18])
 
 
-async def read_log(path: str, options: LogOptions, has_ended: Callable[[], Awaitable[bool]]) -> AsyncGenerator[bytes]:
-    """The selected lines of a log, in pieces. ``has_ended`` says whether a follower has nothing more to wait for."""
+#: Waits until there may be more of a log. Returns whether its workload has ended, and with it the log.
+WaitForMore = Callable[[], Awaitable[bool]]
+
+
+async def _no_more() -> bool:
+    return True
+
+
+async def read_log(path: str, options: LogOptions, wait_for_more: WaitForMore = _no_more) -> AsyncGenerator[bytes]:
+    """The selected lines of a log, in pieces. A follower waits with ``wait_for_more`` at the end of the files."""
     skip = max(0, await _count(path) - options.tail) if options.tail is not None else options.skip
     lines = _Lines(options, skip)
     ended = not options.follow
@@ -107,9 +114,7 @@ async def read_log(path: str, options: LogOptions, has_ended: Callable[[], Await
             elif ended:
                 break
             else:
-                ended = await has_ended()
-                if not ended:
-                    await asyncio.sleep(_LOOK)
+                ended = await wait_for_more()
         if rest := lines.finish():
             yield rest
 

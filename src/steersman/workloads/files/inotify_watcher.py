@@ -7,24 +7,29 @@ have written them before the watch began.
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import errno
 import os
-import struct
-import sys
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
 from steersman.workloads.files.globs import FOLDERS_MAX, SKIPPED_FOLDERS, is_ignored, matches, roots
+from steersman.workloads.files.inotify import (
+    ATTRIB,
+    CLOSE_WRITE,
+    CREATE,
+    DELETE,
+    ENDED,
+    IS_FOLDER,
+    MOVED_FROM,
+    MOVED_TO,
+    OVERFLOW,
+    Inotify,
+)
 from steersman.workloads.files.search import folder_entries
 from steersman.workloads.files.watcher import FileListener, ProblemListener, Watched, ignore_problem
 
-#: Events of inotify: written and closed, moved, created, deleted; a folder; the queue is full; the watch has ended.
-_CLOSE_WRITE, _MOVED, _CREATE, _DELETE, _ATTRIB = 0x8, 0xC0, 0x100, 0x200, 0x4
-_OVERFLOW, _ENDED, _IS_FOLDER, _ONLY_FOLDERS = 0x4000, 0x8000, 0x40000000, 0x1000000
-_MASK: Final = _CLOSE_WRITE | _MOVED | _CREATE | _DELETE | _ATTRIB | _ONLY_FOLDERS
-_HEADER: Final = struct.Struct("iIII")
+_MASK: Final = CLOSE_WRITE | MOVED_FROM | MOVED_TO | CREATE | DELETE | ATTRIB
 
 
 class _Subscription:
@@ -57,23 +62,17 @@ class InotifyWatcher:
 
     def __init__(self) -> None:
         self._subscriptions: dict[str, _Subscription] = {}
-        self._descriptor = -1
 
     async def __aenter__(self) -> Self:
-        if sys.platform != "linux":
-            raise RuntimeError("files are watched on Linux alone")
-        self._library = ctypes.CDLL(None, use_errno=True)
-        self._descriptor = self._library.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
-        if self._descriptor < 0:
-            raise OSError(ctypes.get_errno(), "cannot watch files: raise fs.inotify.max_user_instances")
-        asyncio.get_running_loop().add_reader(self._descriptor, self._read)
+        self._inotify = Inotify()
+        asyncio.get_running_loop().add_reader(self._inotify.descriptor, self._read)
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
     ) -> None:
-        asyncio.get_running_loop().remove_reader(self._descriptor)
-        os.close(self._descriptor)
+        asyncio.get_running_loop().remove_reader(self._inotify.descriptor)
+        self._inotify.close()
         self._subscriptions.clear()
 
     def watch(
@@ -95,10 +94,12 @@ class InotifyWatcher:
     def forget(self, key: str) -> None:
         """Report no more changes. It does nothing if the key is not watched."""
         gone = self._subscriptions.pop(key, None)
+        if gone is None:
+            return
         used = {each for other in self._subscriptions.values() for each in other.folders}
-        for descriptor in gone.folders if gone is not None else ():
+        for descriptor in gone.folders:
             if descriptor not in used:
-                self._library.inotify_rm_watch(self._descriptor, descriptor)
+                self._inotify.remove(descriptor)
 
     def _add(self, subscription: _Subscription, folder: str, *, is_deep: bool, report: bool = False) -> None:
         """Watch a folder, and those below it. With ``report``, its files count as changed."""
@@ -112,9 +113,10 @@ class InotifyWatcher:
                 return
             each = left.pop()
             path = Path(subscription.watched.folder) / each
-            descriptor = self._library.inotify_add_watch(self._descriptor, os.fsencode(path), _MASK)
-            if descriptor < 0:
-                if problem := _refusal(ctypes.get_errno(), path):
+            try:
+                descriptor = self._inotify.add(path, _MASK)
+            except OSError as error:
+                if problem := _refusal(error.errno, path):
                     subscription.complain(problem)
                 continue
             subscription.folders[descriptor] = (each, is_deep)
@@ -127,39 +129,32 @@ class InotifyWatcher:
                     subscription.report(below)
 
     def _read(self) -> None:
-        try:
-            data = os.read(self._descriptor, 65536)
-        except BlockingIOError:
-            return
-        while data:
-            descriptor, mask, _, length = _HEADER.unpack_from(data)
-            name = os.fsdecode(data[_HEADER.size : _HEADER.size + length].rstrip(b"\0"))
-            data = data[_HEADER.size + length :]
+        for descriptor, mask, name in self._inotify.read():
             for subscription in list(self._subscriptions.values()):
                 self._apply(subscription, descriptor, mask, name)
 
     def _apply(self, subscription: _Subscription, descriptor: int, mask: int, name: str) -> None:
-        if mask & _OVERFLOW:
+        if mask & OVERFLOW:
             # Events were lost: any file may have changed.
             subscription.listener(subscription.watched.paths[0])
             return
         known = subscription.folders.get(descriptor)
         if known is None:
             return
-        if mask & _ENDED:
+        if mask & ENDED:
             del subscription.folders[descriptor]
             return
         folder, is_deep = known
         path = f"{folder}/{name}" if folder else name
-        if not mask & _IS_FOLDER:
+        if not mask & IS_FOLDER:
             # A new file is reported when it is complete.
-            if not mask & _CREATE:
+            if not mask & CREATE:
                 subscription.report(path)
-        elif mask & (_CREATE | _MOVED) and is_deep and not subscription.skips(path, name):
+        elif mask & (CREATE | MOVED_FROM | MOVED_TO) and is_deep and not subscription.skips(path, name):
             self._add(subscription, path, is_deep=True, report=True)
 
 
-def _refusal(error: int, path: Path) -> str:
+def _refusal(error: int | None, path: Path) -> str:
     """Why the kernel does not watch a folder, and what to do; empty for a path that is no folder."""
     if error in {errno.ENOENT, errno.ENOTDIR, errno.ELOOP}:
         return ""
@@ -168,6 +163,4 @@ def _refusal(error: int, path: Path) -> str:
             "the kernel watches no more folders, and changes in the others are missed: raise"
             " fs.inotify.max_user_watches (sudo sysctl fs.inotify.max_user_watches=524288), or watch fewer folders"
         )
-    return (
-        f"cannot watch {path}: {os.strerror(error)}; allow this user to read the folder, or add it to ignore of watch"
-    )
+    return f"cannot watch {path}: {os.strerror(error or 0)}; allow this user to read the folder, or add it to ignore of watch"
