@@ -11,6 +11,7 @@ import pytest
 from workloads.plane import Plane, until_true, workloads_plane
 
 from samples.eventually import eventually
+from steersman.client import Deleted, Modified
 from steersman.errors import Conflict
 from steersman.objects import Condition, Key, MicroTime, find_condition
 from steersman.workloads.controllers.executables import FINALIZER
@@ -138,6 +139,25 @@ async def test_a_stop_ends_in_terminated(plane: Plane, processes):
     await plane.until("web", lambda status: status.state == "Stopping" and status.steersman.descendants == 1)
     status = await plane.until_state("web", "Terminated")
     assert (status.exit_code, processes.started[0].signals) == (-9, [2])
+
+
+@pytest.mark.parametrize("ignores_signals", [False, True])
+async def test_a_deletion_writes_a_status_only_if_the_process_takes_time_to_end(
+    plane: Plane, processes, ignores_signals
+):
+    """The end of a session deletes everything at once: a state that no client can see would make it last twice as long."""
+    await plane.executable(added=ProcessAdditions(stop_timeout="200ms"))
+    await plane.until_state("web", "Running")
+    processes.started[0].ignores_signals = ignores_signals
+    states: set[str] = set()
+    async with asyncio.timeout(60), plane.client.watch(Executable) as events:
+        await plane.client.delete(Executable, "web")
+        async for event in events:
+            if isinstance(event, Modified) and event.object.status is not None:
+                states.add(event.object.status.state)
+            if isinstance(event, Deleted):
+                break
+    assert states == ({"Running", "Stopping"} if ignores_signals else {"Running"})
 
 
 async def test_a_process_of_another_user_is_named(plane: Plane, processes):

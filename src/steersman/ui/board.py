@@ -41,6 +41,8 @@ _STALE: Final = 1.5
 _TICK: Final = 0.5
 #: Seconds in which changes are collected before the rows are recomputed.
 _SETTLE: Final = 0.02
+#: The rows are recomputed at most this part of the time: with many services, it takes milliseconds.
+_SHARE: Final = 0.1
 
 Workload = ExecutableReplicaSet | Container
 
@@ -220,13 +222,16 @@ class Board:
         return handle
 
     async def _follow_changes(self) -> None:
+        loop, cost = asyncio.get_running_loop(), 0.0
         while True:
             await self._changed.wait()
-            await asyncio.sleep(_SETTLE)
+            await asyncio.sleep(max(_SETTLE, cost / _SHARE))
             self._changed.clear()
+            begun = loop.time()
             self._refresh()
             for reader in list(self._readers):
                 reader.look()
+            cost = loop.time() - begun
 
     async def _follow_time(self) -> None:
         while True:

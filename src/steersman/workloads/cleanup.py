@@ -41,6 +41,8 @@ DELETED_AFTER: Final[Mapping[type[Object], tuple[type[Object], ...]]] = {
     ContainerVolume: (Container,),
 }
 _AFTER: Final = {kind.__name__: tuple(each.__name__ for each in after) for kind, after in DELETED_AFTER.items()}
+#: Seconds between two looks at what can be deleted.
+_SETTLE: Final = 0.01
 #: Seconds for the whole cleanup.
 BUDGET: Final = 120.0
 
@@ -103,17 +105,21 @@ class _Graph:
         return other in reached
 
 
+#: Returns a sentence for each object that is left.
+Sentences = Callable[[], list[str]]
+
+
 async def delete_all(
-    client: Client, *, budget: float = BUDGET, on_blocking: Callable[[list[str]], None] | None = None
+    client: Client, *, budget: float = BUDGET, on_blocking: Callable[[Sentences], None] | None = None
 ) -> list[str]:
     """Delete the objects of all kinds in order. Returns a sentence for each object that is left after the budget.
 
-    ``on_blocking`` is called with the same sentences whenever they change.
+    ``on_blocking`` is called with a function that returns the same sentences, whenever they may have changed.
     """
     cleanup = _Cleanup(client, on_blocking)
     try:
         async with asyncio.timeout(budget):
-            await asyncio.gather(*map(cleanup.delete, DELETED_AFTER))
+            await asyncio.gather(cleanup.advance(), *map(cleanup.delete, DELETED_AFTER))
     except TimeoutError:
         return cleanup.sentences()
     return []
@@ -122,19 +128,20 @@ async def delete_all(
 class _Cleanup:
     """Deletes all objects, each after its dependents."""
 
-    def __init__(self, client: Client, on_blocking: Callable[[list[str]], None] | None) -> None:
+    def __init__(self, client: Client, on_blocking: Callable[[Sentences], None] | None) -> None:
         self._client = client
         self._on_blocking = on_blocking
-        #: The objects that are left.
+        #: The objects that are left, and those of each kind.
         self._left: dict[_Subject, Unstructured] = {}
+        self._of_kind: dict[str, dict[_Subject, None]] = {kind: {} for kind in _AFTER}
+        #: Those whose deletion is yet to be requested.
+        self._waiting: dict[_Subject, None] = {}
         self._graph = _Graph()
-        #: The uids of objects whose deletion was requested.
-        self._requested: set[str] = set()
         self._gone = {kind: asyncio.Event() for kind in _AFTER}
         #: The kinds whose objects have all been read.
         self._synced: set[str] = set()
-        #: Whether objects came or went, and why they are still there, since the latest look.
-        self._has_changed = True
+        #: Set when objects have come or gone since the latest look, or for another reason.
+        self._changed = asyncio.Event()
 
     async def delete(self, kind: type[Object]) -> None:
         """Delete the objects of a kind, and wait until they, and the kinds before it, are gone."""
@@ -144,14 +151,14 @@ class _Cleanup:
         # A controller may have created more objects in the meantime.
         await self._watch(kind)
         self._gone[kind.__name__].set()
-        self._tell()
+        self._changed.set()
 
     def sentences(self) -> list[str]:
         """A sentence for each remaining object; those that wait for others come last."""
-        ordered = [each for kind in _AFTER for each in self._left if each.kind == kind]
-        found = [_reason(self._left[each].tree) for each in ordered if self._is_requested(each)]
+        ordered = [each for kind in _AFTER for each in self._of_kind[kind]]
+        found = [_reason(self._left[each].tree) for each in ordered if each not in self._waiting]
         for each in ordered:
-            waits = [] if self._is_requested(each) else sorted(self._graph.dependents(each) & self._left.keys())
+            waits = sorted(self._graph.dependents(each) & self._left.keys()) if each in self._waiting else []
             if waits:
                 names = " and ".join(map(str, waits))
                 found.append(f"{each} waits until {names} {'are' if waits[1:] else 'is'} gone")
@@ -179,13 +186,12 @@ class _Cleanup:
                         case Bookmark(initial_events_end=True):
                             is_complete = True
                             self._synced.add(gvk.kind)
-                            self._has_changed = True
-                            for each in [each for each in self._left if each.kind == gvk.kind and each not in seen]:
+                            self._changed.set()
+                            for each in [each for each in self._of_kind[gvk.kind] if each not in seen]:
                                 self._drop(each)
                         case _:
                             continue
-                    await self._advance()
-                    if is_complete and not any(each.kind == gvk.kind for each in self._left):
+                    if is_complete and not self._of_kind[gvk.kind]:
                         return
 
     def _take(self, obj: Unstructured) -> _Subject:
@@ -193,47 +199,55 @@ class _Cleanup:
         known = self._left.get(subject)
         if known is None:
             self._graph.add(subject, obj.tree)
+        if "deletionTimestamp" in obj.tree["metadata"]:
+            self._waiting.pop(subject, None)
+        elif known is None or known.uid != obj.uid:
+            self._waiting[subject] = None
         self._left[subject] = obj
-        self._has_changed = self._has_changed or known is None or _reason(known.tree) != _reason(obj.tree)
+        self._of_kind[subject.kind][subject] = None
+        self._changed.set()
         return subject
 
     def _drop(self, subject: _Subject) -> None:
         self._left.pop(subject, None)
+        self._of_kind[subject.kind].pop(subject, None)
+        self._waiting.pop(subject, None)
         self._graph.remove(subject)
-        self._has_changed = True
+        self._changed.set()
 
     # what goes next
 
-    async def _advance(self) -> None:
-        """Delete every object without dependents."""
-        if len(self._synced) < len(_AFTER) or not self._has_changed:
-            return
-        self._has_changed = False
-        ready = [each for each in self._left if not self._is_requested(each) and not self._is_needed(each)]
-        if not ready and self._left and not any(map(self._is_requested, self._left)):
-            ready = list(self._left)
-        for each in ready:
-            self._requested.add(self._left[each].uid)
-        for each in ready:
-            found = self._left.get(each)
-            if found is not None and "deletionTimestamp" not in found.tree["metadata"]:
-                await self._client.delete(Kind(found.tree["apiVersion"], each.kind), found.key, missing_ok=True)
-        self._tell()
+    async def advance(self) -> None:
+        """Delete every object without dependents, until all objects are gone."""
+        while not all(each.is_set() for each in self._gone.values()):
+            await self._changed.wait()
+            self._changed.clear()
+            if len(self._synced) == len(_AFTER):
+                ready = self._ready()
+                for each in ready:
+                    del self._waiting[each]
+                await asyncio.gather(*(self._request(self._left[each]) for each in ready))
+                if self._on_blocking is not None:
+                    self._on_blocking(self.sentences)
+            # Many objects that end together need one look.
+            await asyncio.sleep(_SETTLE)
 
-    def _is_requested(self, subject: _Subject) -> bool:
-        obj = self._left[subject]
-        return obj.uid in self._requested or "deletionTimestamp" in obj.tree["metadata"]
+    def _ready(self) -> list[_Subject]:
+        """The objects to delete now."""
+        ready = [each for each in self._waiting if not self._is_needed(each)]
+        # A cycle: no deletion is in progress, and every object waits for another.
+        return list(self._waiting) if not ready and len(self._waiting) == len(self._left) else ready
+
+    async def _request(self, obj: Unstructured) -> None:
+        """Request the deletion of an object."""
+        await self._client.delete(Kind(obj.tree["apiVersion"], obj.tree["kind"]), obj.key, missing_ok=True)
 
     def _is_needed(self, subject: _Subject) -> bool:
         """Whether another object must be gone before this one is deleted."""
         if self._graph.dependents(subject) & self._left.keys():
             return True
-        earlier = _AFTER[subject.kind]
-        return any(each.kind in earlier and not self._graph.depends(subject, each) for each in self._left)
-
-    def _tell(self) -> None:
-        if self._on_blocking is not None:
-            self._on_blocking(self.sentences())
+        earlier = (each for kind in _AFTER[subject.kind] for each in self._of_kind[kind])
+        return any(not self._graph.depends(subject, each) for each in earlier)
 
 
 def _service_names(annotations: Mapping[str, str]) -> list[str]:

@@ -18,7 +18,7 @@ from steersman.aio import Supervisor
 from steersman.client import Client
 from steersman.controlplane import ControlPlane, PathRequest
 from steersman.errors import ApiError, ApiStatus, Invalid, MethodNotAllowed
-from steersman.workloads.cleanup import BUDGET, delete_all
+from steersman.workloads.cleanup import BUDGET, Sentences, delete_all
 
 REFUSAL: Final = "the control plane is stopping: it creates no new objects"
 
@@ -49,8 +49,7 @@ class Shutdown:
     def __init__(self, *, budget: float = BUDGET) -> None:
         self.status: Status = "Running"
         self.cleanup: Cleanup = "Full"
-        #: What still keeps the cleanup from its end, a sentence for each object.
-        self.blocking: list[str] = []
+        self._sentences: Sentences = list
         #: Set when the control plane must end.
         self.stopping = asyncio.Event()
         self._budget = budget
@@ -61,6 +60,11 @@ class Shutdown:
     def begin(self, plane: ControlPlane, tasks: Supervisor) -> None:
         """Set the control plane and the owner of the cleanup's task."""
         self._plane, self._tasks = plane, tasks
+
+    @property
+    def blocking(self) -> list[str]:
+        """What still keeps the cleanup from its end, a sentence for each object."""
+        return self._sentences()
 
     async def answer(self, request: PathRequest) -> dict[str, Any]:
         """Answer a GET or a PATCH of ``/admin/execution``."""
@@ -113,14 +117,15 @@ class Shutdown:
 
     async def _clean(self, client: Client) -> None:
         try:
-            self.blocking = await delete_all(client, budget=self._budget, on_blocking=self._set_blocking)
+            left = await delete_all(client, budget=self._budget, on_blocking=self._set_sentences)
         except ApiError as error:
-            self.blocking = [f"the cleanup failed: {error}"]
+            left = [f"the cleanup failed: {error}"]
+        self._set_sentences(lambda: left)
         if self.status == "CleaningResources":
             self.status = "CleanupComplete"
 
-    def _set_blocking(self, blocking: list[str]) -> None:
-        self.blocking = blocking
+    def _set_sentences(self, sentences: Sentences) -> None:
+        self._sentences = sentences
 
 
 def _status(code: int, reason: str, message: str) -> ApiStatus:

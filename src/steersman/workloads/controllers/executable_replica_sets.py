@@ -287,11 +287,12 @@ class _ReplicaSets:
 
     async def _delete(self, ctx: Context, replica_set: ExecutableReplicaSet, children: Sequence[Executable]) -> Outcome:
         self._files.forget(replica_set.uid)
-        for each in children:
-            if not each.deleting:
-                await ctx.client.delete(each, missing_ok=True)
+        present = [each for each in children if not each.deleting]
+        for each in present:
+            await ctx.client.delete(each, missing_ok=True)
         if children:
-            return RequeueAfter(_LOOK_AGAIN)
+            # An Executable that no controller holds is gone by now, and its event is one of our own write.
+            return RequeueAfter(_LOOK_AGAIN) if present else Done()
         await remove_finalizer(ctx.client, replica_set, FINALIZER)
         self._world.forget(replica_set.uid)
         return Done()

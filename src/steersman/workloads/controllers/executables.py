@@ -9,6 +9,7 @@ Guarantees
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
@@ -436,8 +437,10 @@ class _Executables:
         elif run.is_live:
             self._stop(executable, run)
             await self._serve(ctx, executable, run)
-            before: ExecutableState = executable.status.state if executable.status is not None else ""
-            await self._write(ctx, executable, state_of(run, before), run, "")
+            if run.left or run.refused:
+                # Most processes end before their shim reports what is left, and their objects with them.
+                before: ExecutableState = executable.status.state if executable.status is not None else ""
+                await self._write(ctx, executable, state_of(run, before), run, "")
             return Done()
         elif adopts(executable.spec):
             self._remember(executable, run)
@@ -480,7 +483,13 @@ def _port_key(executable: Executable, service: str) -> str:
 
 def _delete_output(run: Run) -> None:
     """Delete the files of a run's output, with the rotated ones."""
-    for name in (run.stdout, run.stderr, run.terminal):
-        if name:
-            for path in Path(name).parent.glob(f"{Path(name).name}*"):
-                path.unlink(missing_ok=True)
+    for name in filter(None, (run.stdout, run.stderr, run.terminal)):
+        for number in itertools.count():
+            try:
+                Path(f"{name}.{number}" if number else name).unlink()
+            except FileNotFoundError:
+                # The newest is missing for a moment while its writer rotates.
+                if number:
+                    break
+            except OSError:
+                break

@@ -30,8 +30,8 @@ from .system import (
 if TYPE_CHECKING:
     from .terminal import Terminal
 
-#: Seconds between two rounds of SIGKILL, and between two reports of what a stop waits for.
-KILL_ROUND, _REPORT = 0.05, 1.0
+#: Seconds between two rounds of SIGKILL, before the first report of what a stop waits for, and between two reports.
+KILL_ROUND, _FIRST_REPORT, _REPORT = 0.05, 0.5, 1.0
 _CHUNK = 16384
 #: The most pids in one event: a program can have any number of descendants, and a line has a maximum length.
 _PIDS = 1000
@@ -223,7 +223,7 @@ class Shim:
         now = time.monotonic()
         if not self._deadline or now + timeout < self._deadline:
             self._deadline = now + timeout
-        self._report_at = now + _REPORT
+        self._report_at = now + _FIRST_REPORT
         for pid in (self._root,) if self._root else descendants(os.getpid(), children_by_parent()):
             kill(pid, number)
 
