@@ -51,9 +51,11 @@ class FailedToStart(msgspec.Struct, frozen=True):
 
 
 class Exited(msgspec.Struct, frozen=True):
-    """The program has ended; descendants may be left. A negative code is the signal that ended it."""
+    """The program has ended. A negative code is the signal that ended it."""
 
     code: int
+    left: int = 0
+    """The descendants that a successful program left behind, which are stopped; 0 after a stop."""
 
 
 class Stopping(msgspec.Struct, frozen=True):

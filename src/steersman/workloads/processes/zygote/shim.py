@@ -115,7 +115,7 @@ class Shim:
         try:
             outputs = self._open_terminal() if launch.terminal else self._open_pipes()
         except OSError as error:
-            return f"terminal {launch.terminal}: {error.strerror}".encode()
+            return f"{error.strerror}: terminal {launch.terminal}".encode()
         pid = os.fork()
         if not pid:
             _become(self._control, (*outputs, failure_w), launch)
@@ -197,12 +197,14 @@ class Shim:
 
     def _reap(self) -> bool:
         """Collect children that have ended. Returns whether any is left."""
-        leaves = False
+        code = b""
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
             except ChildProcessError:
                 # A descendant whose parent has ended is a child, so there is none, and no need to search for any.
+                if code:
+                    self._say(b"exited " + code)
                 return False
             if not pid:
                 break
@@ -210,9 +212,11 @@ class Shim:
                 self._root = 0
                 code = b"%d" % os.waitstatus_to_exitcode(status)
                 self._state += b" " + code
-                self._say(b"exited " + code)
-                leaves = True
-        if leaves:
+        if code:
+            # A success with children is how a program goes to the background.
+            is_daemon = code == b"0" and not self._deadline
+            left = len(descendants(os.getpid(), children_by_parent())) if is_daemon else 0
+            self._say(b"exited %s %d" % (code, left))
             # What the program leaves behind ends with it.
             self._stop(TERM, self._launch.stop_timeout)
         return True
