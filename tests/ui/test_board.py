@@ -8,7 +8,7 @@ import pytest
 from ui.project import Line, print_line, print_lines, shop, until
 
 from steersman import aio
-from steersman.objects import Condition, ObjectMeta, OwnerReference
+from steersman.objects import Condition, MicroTime, ObjectMeta, OwnerReference
 from steersman.ui import ActionRefused, Board
 from steersman.ui.joined_logs import BYTES_MAX
 from steersman.ui.rows import Objects, rows_of
@@ -21,6 +21,7 @@ from steersman.workloads.kinds import (
     ExecutableSpec,
     ExecutableStatus,
     ExecutableTemplate,
+    HealthProbeResult,
     ProcessAdditions,
     ProcessObservation,
     RestartPolicy,
@@ -111,8 +112,8 @@ def test_a_service_whose_port_another_program_has_fails_with_its_dependents():
     db, migrate, web = rows["db"], rows["migrate"], rows["web"]
     assert (db.state, db.ready, db.addresses, db.retried) == ("failed", 0, (), True)
     assert db.message == "port 8080 is in use by nginx, pid 7"
-    assert (migrate.state, migrate.message, migrate.retried) == ("failed", "it waits for db, which has failed", True)
-    assert (web.state, web.message) == ("failed", "it waits for migrate, which has failed")
+    assert (migrate.state, migrate.message, migrate.retried) == ("failed", "db has failed, and it waits for db", True)
+    assert (web.state, web.message) == ("failed", "migrate has failed, and it waits for migrate")
     assert rows["other"].state == "running"
     free = rows_by_name(*programs, services=[served("db")])
     assert (free["db"].state, free["db"].addresses) == ("running", ("localhost:8080",))
@@ -126,12 +127,49 @@ def test_an_unhealthy_service_fails_those_that_wait_for_its_health():
         program("log", "", ("db", "service_started")),
     )
     assert (rows["db"].state, rows["db"].retried) == ("running", False)
-    assert (rows["web"].state, rows["web"].message) == ("failed", "it waits for db, which is unhealthy")
+    assert (rows["web"].state, rows["web"].message) == ("failed", "db is unhealthy, and it waits for db")
     assert rows["log"].state == "waiting"
     slow = rows_by_name(
         program("db", "Running", probed=True, health="Caution"), program("web", "", ("db", "service_healthy"))
     )
     assert slow["web"].state == "waiting", "its retries are not used up"
+
+
+def refusing(name):
+    """The Service of a service whose proxy has reported that nothing takes connections."""
+    service = served(name)
+    service.status.steersman = ServiceObservation(message="nothing listens at 127.0.0.1:8000, so connections wait")
+    return service
+
+
+def test_a_healthy_service_has_no_message_of_an_earlier_refusal():
+    """The proxy reports later than the check that has just connected: the failure is over."""
+    healthy, starting, other = (
+        rows_by_name(each, services=[refusing("web")])["web"]
+        for each in (
+            program("web", "Running", probed=True),
+            program("web", "Running", probed=True, health="Caution"),
+            program("web", "Running"),
+        )
+    )
+    assert (healthy.health, healthy.message, healthy.addresses) == ("healthy", "", ("localhost:8080",))
+    assert starting.message == "nothing listens at 127.0.0.1:8000, so connections wait"
+    assert other.message == starting.message, "without a check, the proxy is the one that knows"
+
+
+def test_the_reason_is_that_of_the_unhealthy_replica():
+    """The message of a healthy replica would hide why the service is unhealthy."""
+    workload, first = program("web", "Running", probed=True)
+    _, second = program("web", "Running", probed=True, health="Unhealthy")
+    second.metadata.name = "web-2"
+    second.status.health_probe_results = [
+        HealthProbeResult(
+            outcome="Failure", timestamp=MicroTime.of(aio.now()), probe_name="p", reason="connection refused: :1"
+        )
+    ]
+    objects = Objects(replica_sets={"web": workload}, executables={"web-1": first, "web-2": second})
+    (row,) = rows_of(objects, now=aio.now())
+    assert (row.health, row.message) == ("unhealthy", "connection refused: :1 (health check)")
 
 
 async def test_a_service_says_what_it_waits_for_without_names_of_kinds(project):

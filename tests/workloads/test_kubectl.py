@@ -242,7 +242,9 @@ async def test_describe_names_the_process_that_holds_a_port(real):
     with socket.create_server(("127.0.0.1", 0)) as holder:
         port = holder.getsockname()[1]
         await real.apply(of("Service", "web", port=port))
-        why = rf"port {port} at 127\.0\.0\.1 is in use by .*{os.getpid()}.*; stop it, or set spec\.port to another port"
+        why = (
+            rf"port {port} is in use by .*{os.getpid()}.*, at 127\.0\.0\.1; stop it, or set spec\.port to another port"
+        )
 
         async def recorded() -> object:
             return re.search(rf"\nEvents:(.|\n)*Warning +PortInUse .*{why}", await real("describe", "service", "web"))

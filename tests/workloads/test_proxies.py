@@ -128,7 +128,7 @@ async def test_a_connection_waits_while_its_only_endpoint_starts():
     async with RelayProxy() as proxy:
         await proxy.keep("web", Forwarding(LOCAL, port, (("127.0.0.1", behind),)))
         asked = asyncio.get_running_loop().create_task(ask(port))
-        refusal = f"127.0.0.1:{behind}: nothing listens there"
+        refusal = f"nothing listens at 127.0.0.1:{behind}"
         await eventually(lambda: proxy.state("web") == ProxyState(1, refusal))
         async with endpoint(port=behind):
             assert await asked == b"hello"

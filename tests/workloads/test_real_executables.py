@@ -78,7 +78,7 @@ async def test_a_program_that_does_not_exist_fails_to_start(plane: Plane):
     await plane.executable(executable_path="no-such-program")
     status = await plane.until_state("web", "FailedToStart")
     assert status.steersman is not None
-    assert status.steersman.message == "no-such-program: No such file or directory"
+    assert status.steersman.message == "No such file or directory: no-such-program"
 
 
 async def test_env_files_are_relative_to_the_working_directory(plane: Plane, tmp_path):

@@ -169,7 +169,7 @@ async def test_a_port_in_use_is_shown_with_its_holder_until_it_is_free(simulated
     await simulated.serve("one", 8001)
     found = await simulated.until(lambda each: each.status.steersman and each.status.steersman.message)
     assert found.status.steersman.message == (
-        "Service web: port 8080 at 127.0.0.1 is in use by nginx, pid 812; stop it, or set spec.port to another port"
+        "Service web: port 8080 is in use by nginx, pid 812, at 127.0.0.1; stop it, or set spec.port to another port"
     )
     assert found.status.state == "NotReady"
     assert found.status.effective_port is None
@@ -187,7 +187,7 @@ async def test_another_program_at_the_port_of_a_proxyless_service_is_named(simul
     monkeypatch.setattr("steersman.workloads.controllers.services.RETRY", 0.05)
     simulated.ports.holders[8080] = "nginx, pid 812"
     await simulated.create(port=8080, address_allocation_mode="Proxyless")
-    words = "Service web: port 8080 at 127.0.0.1 is in use by nginx, pid 812"
+    words = "Service web: port 8080 is in use by nginx, pid 812, at 127.0.0.1"
     await simulated.until(lambda each: words in (each.status.steersman.message or ""))
     await simulated.serve("one", 8080)
     found = await simulated.until(lambda each: each.status.steersman.endpoints == 1)
@@ -206,7 +206,7 @@ async def test_a_service_of_a_file_names_the_setting_of_the_file(simulated):
     await simulated.client.create(Service(metadata=metadata, spec=ServiceSpec(port=8080)))
     found = await simulated.until(lambda each: each.status.steersman and each.status.steersman.message)
     assert found.status.steersman.message == (
-        "Service web: port 8080 at 127.0.0.1 is in use by another process; "
+        "Service web: port 8080 is in use by another process, at 127.0.0.1; "
         "stop it, or change ports of service web in steersman.yaml"
     )
 
@@ -246,9 +246,9 @@ async def test_parked_connections_and_refusals_are_shown(simulated):
     await simulated.create()
     await simulated.serve("one", 8001)
     await simulated.until(ready)
-    simulated.proxy.report("web", ProxyState(3, "127.0.0.1:8001: nothing listens there"))
+    simulated.proxy.report("web", ProxyState(3, "nothing listens at 127.0.0.1:8001"))
     found = await simulated.until(lambda each: each.status.steersman.parked_connections == 3)
-    assert found.status.steersman.message == "no endpoint takes connections: 127.0.0.1:8001: nothing listens there"
+    assert found.status.steersman.message == "nothing listens at 127.0.0.1:8001, so connections wait"
     simulated.proxy.report("web", ProxyState())
     await simulated.until(lambda each: each.status.steersman.message is None)
 
@@ -275,7 +275,7 @@ async def test_a_real_service_forwards_conflicts_and_survives_its_proxy(tmp_path
             port = other.getsockname()[1]
             await real.create(port=port)
             found = await real.until(lambda each: each.status.steersman and each.status.steersman.message)
-            assert f", pid {os.getpid()}; stop it" in found.status.steersman.message
+            assert f", pid {os.getpid()}, at 127.0.0.1; stop it" in found.status.steersman.message
         await real.until(listens)
         early = asyncio.get_running_loop().create_task(answer(port))
         await real.until(lambda each: each.status.steersman.parked_connections == 1)

@@ -149,7 +149,7 @@ async def test_a_socket_that_cannot_be_made_fails_the_start(plane: Plane, tmp_pa
     await plane.executable("web", terminal=TerminalSpec(uds_path="/nowhere/web.tty"), executable_path="true")
     status = await plane.until_state("web", "FailedToStart")
     assert status.steersman is not None
-    assert status.steersman.message == "terminal /nowhere/web.tty: No such file or directory"
+    assert status.steersman.message == "No such file or directory: terminal /nowhere/web.tty"
     await plane.executable("other", terminal=TerminalSpec(socket_mode="connect"), executable_path="true")
     status = await plane.until_state("other", "FailedToStart")
     assert status.steersman is not None

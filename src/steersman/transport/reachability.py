@@ -6,7 +6,7 @@ descriptor for each. Only slow peers cost these.
 
 Guarantees
 - Every question that is not cancelled ends with one call of its report, in a later turn of the event loop.
-- A failure is an `Unreachable`, whose text says what failed and where; None means a timeout.
+- A failure is an `Unreachable`, whose text says what failed, then where; None means a timeout.
 - However a question ends, its socket is closed. When the block of a `Reachability` ends, no socket is open.
 """
 
@@ -241,7 +241,7 @@ class Reachability:
                 return _status(question.answer, question.request.url)
 
     def _fail(self, question: Question, error: OSError) -> None:
-        question.failure = f"{_address(*question.place)}: {_reason(error)}"
+        question.failure = f"{_reason(error)}: {_address(*question.place)}"
         self._hang_up(question)
 
     @staticmethod
@@ -282,7 +282,7 @@ class Reachability:
         try:
             found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
         except (OSError, UnicodeError) as error:
-            found, question.failure = [], f"{host}: {_reason(error)}"
+            found, question.failure = [], f"{_reason(error)}: {host}"
         self._begin(question, tuple(str(each[4][0]) for each in found))
 
     async def _ask_over_tls(self, question: Question) -> None:
@@ -320,7 +320,7 @@ def _literal(host: str) -> tuple[str, ...]:
 def _status(answer: bytes, url: str) -> HttpStatus | Unreachable:
     line = _STATUS_LINE.match(answer)
     if line is None:
-        return Unreachable(f"{url}: the answer is not HTTP" if answer else f"{url}: closed without an answer")
+        return Unreachable(f"the answer is not HTTP: {url}" if answer else f"closed without an answer: {url}")
     return HttpStatus(int(line[1]), (line[2] or b"").decode("latin-1"))
 
 
@@ -330,14 +330,14 @@ async def _answer_over_tls(request: _Request) -> HttpStatus | Unreachable:
     try:
         reader, writer = await asyncio.open_connection(request.host, request.port, ssl=context)
     except (OSError, ssl.SSLError) as error:
-        return Unreachable(f"{_address(request.host, request.port)}: {_reason(error)}")
+        return Unreachable(f"{_reason(error)}: {_address(request.host, request.port)}")
     try:
         writer.write(request.data)
         return _status(await reader.readuntil(b"\n"), request.url)
     except (asyncio.IncompleteReadError, asyncio.LimitOverrunError):
         return _status(b"", request.url)
     except OSError as error:
-        return Unreachable(f"{_address(request.host, request.port)}: {_reason(error)}")
+        return Unreachable(f"{_reason(error)}: {_address(request.host, request.port)}")
     finally:
         writer.transport.abort()
 

@@ -77,6 +77,8 @@ _CONTAINER_STATES: Final = {
     "Unknown": "unknown",
 }
 _HEALTH: Final[Mapping[str | None, Health]] = {"Healthy": "healthy", "Unhealthy": "unhealthy"}
+#: The message of a program that has ended as it should.
+_SUCCESS: Final = "Ended with exit code 0."
 #: The conditions of Compose, and their names in rows.
 CONDITIONS: Final = {
     "service_started": "started",
@@ -163,9 +165,10 @@ def rows_of(objects: Objects, *, now: datetime) -> tuple[Row, ...]:
         if message := _unserved(service):
             # Another program may listen at its address.
             unserved.setdefault(name, message)
-        elif message := _service_message(service):
+            continue
+        if message := _service_message(service):
             problems.setdefault(name, message)
-        elif NO_ADDRESS not in (service.metadata.annotations or {}) and (address := _address(service)):
+        if NO_ADDRESS not in (service.metadata.annotations or {}) and (address := _address(service)):
             addresses.setdefault(name, []).append(address)
     rows = [*_process_rows(objects, now), *_container_rows(objects)]
     found = [
@@ -175,8 +178,26 @@ def rows_of(objects: Objects, *, now: datetime) -> tuple[Row, ...]:
         )
         for row in rows
     ]
-    found = [msgspec.structs.replace(row, message=row.message or problems.get(row.name, "")) for row in found]
+    # A service that passes a tcp or http check takes connections: its proxy's report of a refusal is older.
+    proven = _network_checked(objects)
+    found = [
+        row
+        if row.health == "healthy" and row.name in proven
+        else msgspec.structs.replace(row, message=row.message or problems.get(row.name, ""))
+        for row in found
+    ]
     return tuple(sorted(_with_failed_dependents(found), key=lambda row: (row.order, row.name)))
+
+
+def _network_checked(objects: Objects) -> set[str]:
+    """The services with a health check that connects to them."""
+    found: set[str] = set()
+    for workload in (*objects.replica_sets.values(), *objects.containers.values()):
+        spec = workload.spec.template.spec if isinstance(workload, ExecutableReplicaSet) else workload.spec
+        added = (spec.steersman.health_probes if spec.steersman is not None else None) or ()
+        if any(each.http_probe for each in spec.health_probes or ()) or any(each.tcp or each.http for each in added):
+            found.add(service_of(workload))
+    return found
 
 
 def _blocked(row: Row, problem: str) -> Row:
@@ -206,9 +227,9 @@ def failed_dependency(depends_on: Iterable[tuple[str, str]], rows: Mapping[str, 
     for name, condition in depends_on:
         row = rows.get(name)
         if row is not None and row.health == "unhealthy" and condition == "healthy":
-            return f"it waits for {name}, which is unhealthy"
+            return f"{name} is unhealthy, and it waits for {name}"
         if row is not None and row.retried:
-            return f"it waits for {name}, which has failed"
+            return f"{name} has failed, and it waits for {name}"
     return ""
 
 
@@ -276,8 +297,9 @@ def _row(
     state = _state([each.state for each in found], wanted=replicas)
     if is_stopped(obj):
         state = "stopping" if state in {"running", "starting", "stopping", "paused"} else "stopped"
-    # The replica that explains the state of the row.
-    shown = next((each for each in found if each.state == state), found[0] if found else None)
+    # The replica that explains the state of the row, and its health.
+    explaining = [each for each in found if each.state == state] or found[:1]
+    shown = min(explaining, key=lambda each: _WORST.index(each.health) if each.health else len(_WORST), default=None)
     healths: list[Health] = [each.health for each in found if each.health]
     worst: Health = min(healths, key=_WORST.index) if healths else ""
     is_over = state in {"finished", "failed", "stopped"}
@@ -291,8 +313,7 @@ def _row(
         exit_code=shown.exit_code if shown is not None and is_over else None,
         pid=shown.pid if shown is not None and not is_over else None,
         waiting_for=next((each.waiting_for for each in found if each.waiting_for), "") if not is_over else "",
-        # A requested stop and a successful exit need no explanation.
-        message=shown.message if shown is not None and state not in {"stopped", "finished"} else "",
+        message=shown.message if shown is not None and state != "stopped" else "",
         since=_datetime((shown.ended if is_over else shown.started) if shown is not None else None),
         order=int(order) if order.isdigit() else 0,
         replicas=replicas,
@@ -320,7 +341,7 @@ def _executable_replica(executable: Executable, *, probed: bool) -> _Replica:
         exit_code=status.exit_code,
         pid=status.pid,
         waiting_for=_plain(added.waiting_for if added is not None else None),
-        message=(added.message if added is not None else None) or _probe_message(status),
+        message=_message(status, added.message if added is not None else None),
         started=status.startup_timestamp,
         ended=status.finish_timestamp,
     )
@@ -344,18 +365,20 @@ def _container_replica(container: Container) -> _Replica:
         exit_code=status.exit_code,
         pid=None,
         waiting_for=waiting_for,
-        message=status.message or (added.message if added is not None else None) or _probe_message(status),
+        message=_message(status, status.message or (added.message if added is not None else None)),
         started=status.startup_timestamp,
         ended=status.finish_timestamp,
     )
 
 
-def _probe_message(status: ExecutableStatus | ContainerStatus) -> str:
-    """The reason of the first failing health check; empty if none fails."""
-    if status.state != "Running":
+def _message(status: ExecutableStatus | ContainerStatus, message: str | None) -> str:
+    """The message of a workload, or why its first failing health check fails. A success needs no explanation."""
+    if message == _SUCCESS:
         return ""
+    if message or status.state != "Running":
+        return message or ""
     reasons = (each.reason for each in status.health_probe_results or () if each.outcome != "Success")
-    return next((f"The health check fails: {reason}" for reason in reasons if reason), "")
+    return next((f"{reason} (health check)" for reason in reasons if reason), "")
 
 
 def _datetime(moment: datetime | None) -> datetime | None:

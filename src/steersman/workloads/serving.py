@@ -80,7 +80,7 @@ def produced(obj: Object) -> tuple[str, ...]:
 
 
 def unserved(service: Service) -> str:
-    """Why clients must not use the address of a Service, such as ``port 80 at 127.0.0.1 is in use by nginx``; else empty.
+    """Why clients must not use the address of a Service, such as ``port 80 is in use by nginx``; else empty.
 
     A Service without a status is not served yet.
     """

@@ -180,7 +180,7 @@ class _Services:
         message = outcome.problem
         if not message and not endpoints:
             message = f"Service {service.key.name} has no endpoint: nothing that runs serves it"
-        refusal = f"no endpoint takes connections: {proxied.refusal}" if proxied.refusal else ""
+        refusal = f"{proxied.refusal}, so connections wait" if proxied.refusal else ""
         ready = not outcome.problem and endpoints > 0
         state = "Ready" if ready else "NotReady"
         transitions.check("Service", status.state, state)
@@ -246,7 +246,7 @@ def _in_use(service: Service, address: str, port: int, holder: str) -> str:
         hint = "stop it, or use another port"
     else:
         hint = "stop it, or set spec.port to another port" if service.spec.port else "stop it, or set spec.port"
-    return f"Service {service.key.name}: port {port} at {address} is in use by {holder}; {hint}"
+    return f"Service {service.key.name}: port {port} is in use by {holder}, at {address}; {hint}"
 
 
 def _reason(error: CannotListen) -> str:

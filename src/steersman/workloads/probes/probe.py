@@ -95,7 +95,7 @@ class Verdict(msgspec.Struct, frozen=True):
 
     succeeded: bool
     reason: str = ""
-    """Why it failed, as a sentence's part: what, where."""
+    """Why it failed, as a sentence's part: what, then where, because a narrow view cuts the end."""
 
 
 #: Called once with the verdict of a check, in a later turn of the event loop.
@@ -121,4 +121,4 @@ class Prober(Protocol):
 
 def overdue(check: Check, timeout: float) -> Verdict:
     """The verdict of a check that timed out."""
-    return Verdict(succeeded=False, reason=f"{subject(check)}: no result within {timeout:g} s")
+    return Verdict(succeeded=False, reason=f"no result within {timeout:g} s: {subject(check)}")

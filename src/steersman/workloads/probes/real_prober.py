@@ -156,14 +156,15 @@ class RealProber:
             for file in output:
                 file.unlink(missing_ok=True)
         if isinstance(event, FailedToStart):
-            return Verdict(succeeded=False, reason=f"{check.program}: {event.message}")
+            return Verdict(succeeded=False, reason=event.message)
         if not exits:
             return Verdict(succeeded=False, reason=f"{check.program} was lost")
         code = exits[-1]
         if code == 0:
             return SUCCESS
         ending = f"exit code {code}" if code > 0 else f"signal {-code}"
-        return Verdict(succeeded=False, reason=f"{check.program}: {ending}" + (f": {reason}" if reason else ""))
+        what = f"{reason}: {check.program}, {ending}" if reason else f"{ending}: {check.program}"
+        return Verdict(succeeded=False, reason=what)
 
 
 def _answered(
@@ -176,7 +177,7 @@ def _answered(
     elif answer.status < _FAILURE_FROM:
         report(SUCCESS)
     else:
-        reason = f"{subject(check)}: {answer.status} {answer.phrase}".rstrip()
+        reason = f"{f'{answer.status} {answer.phrase}'.rstrip()}: {subject(check)}"
         report(Verdict(succeeded=False, reason=reason))
 
 

@@ -77,7 +77,7 @@ def become(program: Program, start: Start) -> NoReturn:
 def report_failure(report: int, what: str, error: OSError | ValueError) -> None:
     """Write why a program cannot be started."""
     reason = getattr(error, "strerror", None) or error
-    os.write(report, os.fsencode(f"{getattr(error, 'errno', None) or 0} {what}: {reason}"))
+    os.write(report, os.fsencode(f"{getattr(error, 'errno', None) or 0} {reason}: {what}"))
 
 
 def _close_others(kept: int) -> None:

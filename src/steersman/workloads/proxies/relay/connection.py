@@ -241,11 +241,11 @@ def set_options(peer: socket.socket) -> None:
     peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, _KEEPALIVE)
 
 
-def explain(error: int) -> str:
-    """A failed connection, in words."""
+def explain(error: int, place: str) -> str:
+    """A failed connection to a place, in words."""
     return {
-        errno.ECONNREFUSED: "nothing listens there",
-        errno.EACCES: "another program listens there, and not the service",
-        errno.ETIMEDOUT: "it does not answer",
+        errno.ECONNREFUSED: f"nothing listens at {place}",
+        errno.EACCES: f"another program listens at {place}, and not the service",
+        errno.ETIMEDOUT: f"no answer from {place}",
         errno.EMFILE: "the proxy has no descriptors left",
-    }.get(error, os.strerror(error) if error else "unknown error")
+    }.get(error, f"{os.strerror(error) if error else 'unknown error'}: {place}")

@@ -193,7 +193,7 @@ class Service:
         """Try the next endpoint for a connection that one did not take."""
         self._trying.discard(connection)
         address, port = connection.place
-        self._refusal = f"{address}:{port}: {explain(error)}"
+        self._refusal = explain(error, f"{address}:{port}")
         if not connection.started:
             connection.started = self._loop.now()
         self._give(connection)
