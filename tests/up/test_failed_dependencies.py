@@ -42,15 +42,15 @@ async def test_a_migration_never_runs_against_the_program_that_has_the_port(plac
     with listener:
         place.write(shop(port))
         text = await place.run("up", "-d", code=1)
-        assert f"db failed: port {port} at 127.0.0.1 is in use by " in text
-        assert "; stop it, or change ports of service db in steersman.yaml" in text
-        assert "migrate failed: it waits for db, which has failed" in text
+        assert f"db failed: port {port} is in use by " in text
+        assert ", at 127.0.0.1; stop it, or change ports of service db in steersman.yaml" in text
+        assert "migrate failed: db has failed, and it waits for db" in text
         rows = await place.rows()
         assert [(each["state"], each["addresses"]) for each in rows.values()] == [("failed", []), ("failed", [])]
         assert rows["migrate"]["pid"] is None
         # The session keeps running: a command beside it has the same answer.
         text = await place.run("run", "migrate", code=1)
-        assert f"migrate cannot start: it waits for db, which has failed (db failed: port {port}" in text
+        assert f"migrate cannot start: db failed: port {port} is in use by " in text
         assert "migrating" not in text + await place.run("logs", "migrate")
         await place.run("down")
 
@@ -60,7 +60,7 @@ async def test_in_the_foreground_dependents_start_once_the_port_is_free(place: P
     place.write(shop(port))
     async with place.up() as session:
         with listener:
-            await session.until("=> migrate failed: it waits for db, which has failed")
+            await session.until("=> migrate failed: db has failed, and it waits for db")
         text = await session.until("migrating")
         assert f"=> db is healthy at localhost:{port}" in text
         assert await session.end(signal.SIGINT) == 130
@@ -70,8 +70,8 @@ async def test_in_the_foreground_dependents_start_once_the_port_is_free(place: P
 async def test_ci_ends_when_a_dependency_has_used_up_its_retries(place: Place, words):
     place.write(shop(0, "exit 1").replace("    ports: [{published: 0}]\n", ""))
     text = await place.run("up", *words, code=1)
-    assert "db is unhealthy: The health check fails: /bin/sh: exit code 1" in text
-    assert "migrate failed: it waits for db, which is unhealthy" in text
+    assert "db is unhealthy: exit code 1: /bin/sh (health check)" in text
+    assert "migrate failed: db is unhealthy, and it waits for db" in text
     assert "migrating" not in text
     if words == ("-d",):
         await place.run("down")
@@ -80,13 +80,13 @@ async def test_ci_ends_when_a_dependency_has_used_up_its_retries(place: Place, w
 async def test_run_ends_when_a_dependency_has_used_up_its_retries(place: Place):
     place.write(shop(0, "exit 1").replace("    ports: [{published: 0}]\n", ""))
     text = await place.run("run", "migrate", code=1)
-    assert "migrate cannot start: it waits for db, which is unhealthy (db is unhealthy: The health check fails" in text
+    assert "migrate cannot start: db is unhealthy: exit code 1" in text
 
 
 async def test_in_the_foreground_dependents_start_once_the_dependency_is_healthy(place: Place):
     place.write(shop(0, "test -e ready").replace("    ports: [{published: 0}]\n", ""))
     async with place.up() as session:
-        await session.until("=> migrate failed: it waits for db, which is unhealthy")
+        await session.until("=> migrate failed: db is unhealthy, and it waits for db")
         (place.folder / "ready").touch()
         await session.until("migrating")
         assert await session.end(signal.SIGINT) == 130
@@ -98,3 +98,51 @@ async def test_the_timeout_of_detach_includes_the_start_of_the_session(place: Pl
     text = await place.run("up", "-d", "--timeout", "0.05", code=1)
     assert "has not started within 0.05 s" in text
     assert "no application is running here" in await place.run("ps")
+
+
+MISTAKES = """\
+name: shop
+services:
+  db: {command: ["sh", "-c", "sleep 0.3; echo the disk is full >&2; exit 3"]}
+  web: {command: [/no/such/folder/with/a/program]}
+  worker: {command: ["sh", "-c", "exit 4"]}
+"""
+
+
+async def test_detach_names_all_failures_with_the_reason_first(place: Place):
+    """A user who learns of the first failure alone mends one mistake in each attempt."""
+    place.write(MISTAKES)
+    text = await place.run("up", "-d", code=1)
+    report = [line.strip() for line in text[text.index("3 services have failed:") :].splitlines()]
+    assert report[1:4] == [
+        "db failed with exit code 3",
+        "web failed to start: No such file or directory: /no/such/folder/with/a/program",
+        "worker failed with exit code 4",
+    ]
+    assert "the disk is full" in text
+    await place.run("down")
+
+
+async def test_the_end_in_the_foreground_names_all_failures(place: Place):
+    """The notes about them may be far above."""
+    place.write(MISTAKES)
+    text = await place.run("up", code=1)
+    end = text[text.index("=> 3 services have failed:") :]
+    assert "db failed with exit code 3" in end
+    assert "No such file or directory: /no/such/folder/with/a/program" in end
+    assert "worker failed with exit code 4" in end
+
+
+async def test_a_program_that_goes_to_the_background_is_explained(place: Place):
+    """It looks like a success that ends at once, and the user wonders where the server is."""
+    program = "import os, time; os.fork() and os._exit(0); os.setsid(); time.sleep(300)"
+    place.write(f'services:\n  web: {{command: ["{sys.executable}", "-c", "{program}"]}}\n')
+    text = await place.run("up")
+    assert "=> web finished: Went to the background: the program exited with code 0" in text
+    assert "Run it in the foreground, for example with its option -f or --foreground." in text
+
+
+async def test_a_program_that_ends_with_its_children_is_not_explained(place: Place):
+    """A program that waits for its children is no daemon."""
+    place.write('services:\n  web: {command: ["sh", "-c", "sleep 0.1 & wait"]}\n')
+    assert "=> web finished\n" in await place.run("up")

@@ -7,7 +7,17 @@ import pytest
 from steersman.application import ServiceDefinition
 from steersman.application.model import Place, Restart, WatchRule
 from steersman.cli import main
-from steersman.cli.up.outcomes import AbortRules, blocking, change_words, ending, failures, has_started, hopeless
+from steersman.cli.up.outcomes import (
+    AbortRules,
+    blocking,
+    change_words,
+    ending,
+    failures,
+    has_started,
+    hopeless,
+    is_decided,
+    listed,
+)
 from steersman.ui import Row
 
 
@@ -92,32 +102,36 @@ def test_waiting_for_what_cannot_happen_ends_the_run_with_a_sentence():
     found = ending([migrate, api, web], known, NO_RULES)
     assert found is not None
     assert found.code == 1
-    assert "api cannot start: it waits for migrate" in found.why
+    assert found.problems == (
+        "migrate failed with exit code 1",
+        "api cannot start: migrate failed with exit code 1, and it waits for migrate",
+        "web cannot start: api cannot start, and it waits for api",
+    )
 
 
 BUSY = row("db", "failed", retried=True, message="port 80 is in use by nginx", pid=7)
-BLOCKED = row("web", "failed", retried=True, message="it waits for db, which has failed")
-UNHEALTHY = row("db", health="unhealthy", message="The health check fails: 404", ready=0)
+BLOCKED = row("web", "failed", retried=True, message="db has failed, and it waits for db")
+UNHEALTHY = row("db", health="unhealthy", message="404: URL (health check)", ready=0)
 
 
 def test_a_port_of_another_program_fails_a_start_and_is_retried_in_the_foreground():
     known = services(db="always", web=None)
     assert failures([BUSY, BLOCKED], known) == [
         "db failed: port 80 is in use by nginx",
-        "web failed: it waits for db, which has failed",
+        "web failed: db has failed, and it waits for db",
     ]
     assert ending([BUSY, BLOCKED], known, NO_RULES) is None, "they start once the port is free"
     for rules in (AbortRules(on_exit=True), AbortRules(on_failure=True), AbortRules(on_exit=True, code_from="web")):
         found = ending([BUSY, BLOCKED], known, rules)
         assert found is not None
         assert (found.code, found.is_final) == (1, True)
-        assert "port 80 is in use by nginx" in found.why
+        assert found.problems[0] == "db failed: port 80 is in use by nginx"
 
 
 def test_an_unhealthy_dependency_fails_a_start_as_in_compose():
     known = services(db=None, web=None)
-    web = row("web", "failed", retried=True, message="it waits for db, which is unhealthy")
-    assert failures([UNHEALTHY], known) == ["db is unhealthy: The health check fails: 404"]
+    web = row("web", "failed", retried=True, message="db is unhealthy, and it waits for db")
+    assert failures([UNHEALTHY], known) == ["db is unhealthy: 404: URL (health check)"]
     assert ending([UNHEALTHY, web], known, NO_RULES) is None
     found = ending([UNHEALTHY, web], known, AbortRules(on_failure=True))
     assert found is not None
@@ -132,13 +146,25 @@ def test_an_unhealthy_dependency_fails_a_start_as_in_compose():
         (row("db", "waiting"), "healthy", ""),
         (row("db", health="unknown"), "healthy", ""),
         (UNHEALTHY, "started", ""),
-        (UNHEALTHY, "healthy", "it waits for db, which is unhealthy (db is unhealthy: The health check fails: 404)"),
-        (BUSY, "started", "it waits for db, which has failed (db failed: port 80 is in use by nginx)"),
-        (row("db", "failed", exit_code=3), "completed", "it waits for db, which failed with exit code 3"),
+        (UNHEALTHY, "healthy", "db is unhealthy: 404: URL (health check)"),
+        (BUSY, "started", "db failed: port 80 is in use by nginx"),
+        (row("db", "failed", exit_code=3), "completed", "db failed with exit code 3, and it waits for db"),
     ],
 )
 def test_a_run_says_why_its_dependency_cannot_be_met(needed, condition, words):
     assert blocking([("db", condition)], [needed], services(db=None)) == words
+
+
+def test_every_failure_is_named_and_a_start_is_decided_when_each_service_has_started_or_failed():
+    """One mistake often fails several services; a user who learns of one only mends one."""
+    known = services(db=None, web=None, worker=None)
+    rows = [row("db", "failed", message="no such file"), FAILED, row("worker", "starting")]
+    assert failures(rows, known) == ["db failed to start: no such file", "web failed with exit code 3"]
+    assert not is_decided(rows, known)
+    assert is_decided([*rows[:2], row("worker")], known), "a running service without a check has started"
+    assert is_decided([FAILED, row("worker", "waiting", depends_on=(("web", "completed"),))], known)
+    assert listed(["a failed"]) == "a failed"
+    assert listed(["a failed", "b failed"]) == "2 services have failed:\n  a failed\n  b failed"
 
 
 def test_a_service_that_keeps_restarting_fails_a_start():
@@ -157,10 +183,10 @@ def test_a_service_that_keeps_restarting_fails_a_start():
         (row("web", health="healthy"), row("web", health="unhealthy"), "is unhealthy"),
         (
             row("web", health="unknown"),
-            row("web", health="unhealthy", message="The health check fails: 404"),
-            "is unhealthy: The health check fails: 404",
+            row("web", health="unhealthy", message="404: URL (health check)"),
+            "is unhealthy: 404: URL (health check)",
         ),
-        (row("web", health="unknown"), row("web", health="unknown", message="The health check fails: 404"), ""),
+        (row("web", health="unknown"), row("web", health="unknown", message="404: URL (health check)"), ""),
         (
             row("web"),
             row("web", "failed", exit_code=1, message="port 80 is in use by nginx"),

@@ -16,7 +16,7 @@ from steersman.aio import Supervisor
 from steersman.application import Application
 from steersman.cli.failure import Failure
 from steersman.cli.up.follower import Follower
-from steersman.cli.up.outcomes import failures, has_started
+from steersman.cli.up.outcomes import failures, has_started, is_decided, listed
 from steersman.cli.up.output import Output
 from steersman.cli.up.places import connected_board
 from steersman.cli.up.summary import indented, table
@@ -40,6 +40,8 @@ from steersman.workloads import wait_for_end
 
 #: The lines of output that a failure shows for each service.
 _TAIL = 15
+#: Seconds after a failure in which running services may fail too, and in which the others start or fail.
+_OTHERS_RUN, _OTHERS_START = 1.0, 3.0
 #: The output of the session itself, in its state folder.
 LOG = "session.log"
 
@@ -80,7 +82,7 @@ async def start_in_background(
                     await _show_last_lines(board, output, row.name)
             await output.drain()
             raise Failure(
-                "; ".join(problems) + f"\nThe session keeps running (pid {record.pid}); stop it with steersman down"
+                f"{listed(problems)}\nThe session keeps running (pid {record.pid}); stop it with steersman down"
             )
         output.text(indented(table(board.rows)))
         if (record := read_record(Path(record.state)) or record).page and os.isatty(2):
@@ -174,16 +176,28 @@ async def apply_to_session(
 
 
 async def _until_started(board: Board, application: Application, follower: Follower) -> list[str]:
-    """Wait until every service has started, or one has failed; returns a sentence for each failure."""
+    """Wait until every service has started, or one has failed; returns a sentence for each failure.
+
+    After a failure, the other services get a moment: one mistake often fails several, and the user wants to know all.
+    """
+    loop = asyncio.get_running_loop()
     version = board.version
+    failed_at: float | None = None
     while True:
         follower.show_changes()
         rows = [row for row in board.rows if row.name in application.services]
-        if problems := failures(rows, application.services):
-            return problems
-        if len(rows) == len(application.services) and has_started(rows):
+        problems = failures(rows, application.services)
+        decided = len(rows) == len(application.services) and is_decided(rows, application.services)
+        if decided and not problems:
             return []
-        version = await board.wait_changed(version)
+        if problems and failed_at is None:
+            failed_at = loop.time()
+        until = failed_at + (_OTHERS_RUN if decided else _OTHERS_START) if problems and failed_at is not None else None
+        try:
+            async with asyncio.timeout_at(until):
+                version = await board.wait_changed(version)
+        except TimeoutError:
+            return problems
 
 
 async def _show_last_lines(board: Board, output: Output, name: str) -> None:

@@ -21,7 +21,7 @@ from steersman.cli.failure import Failure
 from steersman.cli.signals import StopSignals
 from steersman.cli.up.background import apply_to_session, open_log
 from steersman.cli.up.follower import Follower
-from steersman.cli.up.outcomes import AbortRules, Ending, ending
+from steersman.cli.up.outcomes import AbortRules, Ending, ending, failures, listed
 from steersman.cli.up.output import Output
 from steersman.cli.up.places import connected_board
 from steersman.cli.up.up_options import UpOptions
@@ -126,11 +126,17 @@ class _Foreground:
             if signals.first is None:
                 # The stop deletes the logs: print the rest first.
                 await follower.rest()
+            problems = failures(board.rows, project.application.services)
+            if not problems and self._ending is not None:
+                problems = self._ending.problems
             code = await self._code(board, signals)
             await self._stop(interrupted=signals.first is not None)
             await follower.rest()
             tasks.cancel()
         self._output.resume()
+        if problems and not self._options.background:
+            # The notes about them may be far above, or were never shown beside the terminal view.
+            self._output.note(listed(problems))
         self._output.note("stopped")
         return code
 

@@ -12,6 +12,8 @@ from steersman.ui import Row, failed_dependency
 #: Restarts after which a command that waits for a start counts the service as failed.
 _RESTARTS_MAX = 3
 
+_CANNOT_START = "the application cannot start; stopping all services"
+
 Services = Mapping[str, ServiceDefinition]
 
 
@@ -29,6 +31,8 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True):
 
     code: int
     why: str = ""
+    #: The services that have failed, if they are the reason: a sentence for each.
+    problems: tuple[str, ...] = ()
     #: Whether the code is that of the command, whatever service ``--exit-code-from`` names: the application cannot start.
     is_final: bool = False
 
@@ -70,13 +74,18 @@ def blocking(depends_on: Sequence[tuple[str, str]], rows: Sequence[Row], service
     """Why a service with these dependencies cannot start; empty if it can, now or later."""
     by_name = {row.name: row for row in rows}
     if reason := failed_dependency(depends_on, by_name):
-        problems = "; ".join(failures(rows, services))
-        return f"{reason} ({problems})" if problems else reason
+        return "; ".join(failures(rows, services)) or reason
     lost = hopeless(rows, services)
     for name, condition in depends_on:
         if name in by_name and _is_unmeetable(by_name[name], condition, services, lost):
-            return f"it waits for {name}, which {ended_words(by_name[name])}"
+            return _lost_words(by_name[name], lost)
     return ""
+
+
+def _lost_words(needed: Row, lost: Mapping[str, str]) -> str:
+    """Why the dependents of a service cannot start."""
+    words = "cannot start" if needed.name in lost else ended_words(needed)
+    return f"{needed.name} {words}, and it waits for {needed.name}"
 
 
 def _is_unmeetable(needed: Row, condition: str, services: Services, lost: Mapping[str, str]) -> bool:
@@ -106,12 +115,22 @@ def failures(rows: Sequence[Row], services: Services) -> list[str]:
             sentences.append(f"{row.name} is unhealthy" + (f": {row.message}" if row.message else ""))
         elif row.restarts >= _RESTARTS_MAX and row.summary == "restarting":
             sentences.append(f"{row.name} keeps restarting: {row.message or ended_words(row)}")
-    lost = hopeless(rows, services)
-    sentences += [
-        f"{name} cannot start: it waits for {needed}, which has failed, has ended or cannot start"
-        for name, needed in lost.items()
-    ]
-    return sentences
+    lost, by_name = hopeless(rows, services), {row.name: row for row in rows}
+    return sentences + [f"{name} cannot start: {_lost_words(by_name[needed], lost)}" for name, needed in lost.items()]
+
+
+def listed(sentences: Sequence[str]) -> str:
+    """Sentences about services as text: one as it is, several below each other."""
+    if len(sentences) == 1:
+        return sentences[0]
+    return "\n".join([f"{len(sentences)} services have failed:", *(f"  {each}" for each in sentences)])
+
+
+def is_decided(rows: Sequence[Row], services: Services) -> bool:
+    """Whether each service has started or has failed."""
+    return all(
+        _has_started(row) or failures([row], services) for row in rows if row.name not in hopeless(rows, services)
+    )
 
 
 def has_started(rows: Sequence[Row]) -> bool:
@@ -134,7 +153,7 @@ def ending(rows: Sequence[Row], services: Services, rules: AbortRules) -> Ending
             return Ending(code=code, why=f"{row.name} has ended; stopping all services")
     if rules != AbortRules() and any(row.retried for row in rows):
         # In CI, waiting for a port or for the health of a dependency would never end.
-        return Ending(code=1, why="; ".join(failures(rows, services)), is_final=True)
+        return Ending(code=1, why=_CANNOT_START, problems=tuple(failures(rows, services)), is_final=True)
     lost = hopeless(rows, services)
     ended = [row for row in rows if has_ended(row, services)]
     if not rows or len(ended) + len(lost) < len(rows):
@@ -144,7 +163,7 @@ def ending(rows: Sequence[Row], services: Services, rules: AbortRules) -> Ending
         return None
     problems = [row.name for row in ended if row.exit_code is None and row.state == "failed"]
     if problems or lost:
-        return Ending(code=1, why="; ".join(failures(rows, services)))
+        return Ending(code=1, why=_CANNOT_START, problems=tuple(failures(rows, services)))
     return Ending(code=0, why="all services have ended")
 
 
@@ -163,7 +182,7 @@ def ended_words(row: Row) -> str:
     if row.exit_code is None:
         return f"failed to start: {row.message}" if row.message else "failed to start"
     if row.exit_code == 0:
-        return "finished"
+        return f"finished: {row.message}" if row.message else "finished"
     reason = f": {row.message}" if " is in use by " in row.message else ""
     return f"failed with exit code {row.exit_code}{reason}"
 
