@@ -113,6 +113,7 @@ def test_a_service_whose_port_another_program_has_fails_with_its_dependents():
     assert (db.state, db.ready, db.addresses, db.retried) == ("failed", 0, (), True)
     assert db.message == "port 8080 is in use by nginx, pid 7"
     assert (migrate.state, migrate.message, migrate.retried) == ("failed", "db has failed, and it waits for db", True)
+    assert migrate.waiting_for == "", "the message says it, with the reason"
     assert (web.state, web.message) == ("failed", "migrate has failed, and it waits for migrate")
     assert rows["other"].state == "running"
     free = rows_by_name(*programs, services=[served("db")])

@@ -216,7 +216,9 @@ def _with_failed_dependents(rows: Sequence[Row]) -> list[Row]:
         changed = False
         for row in list(waiting.values()):
             if reason := failed_dependency(row.depends_on, found):
-                found[row.name] = msgspec.structs.replace(row, state="failed", message=reason, retried=True)
+                found[row.name] = msgspec.structs.replace(
+                    row, state="failed", message=reason, waiting_for="", retried=True
+                )
                 del waiting[row.name]
                 changed = True
     return list(found.values())

@@ -103,6 +103,9 @@ const drawGraph = (() => {
         group.addEventListener("keydown", (event) => { if (event.key === "Enter" || event.key === " ") { event.preventDefault(); node.choose(); } });
       }
     }
+    // A drawing that is a little too wide shrinks; a wider one would be unreadable, and scrolls.
+    const room = where.clientWidth - 28;
+    if (w > room && w < room * 1.5) svg.setAttribute("class", "fitted");
     where.append(svg);
   };
 })();

@@ -11,10 +11,12 @@
     return made;
   };
   const tones = {
-    running: "good", finished: "quiet", stopped: "quiet", waiting: "warn", failed: "bad", unknown: "bad", "not found": "bad", paused: "warn",
+    running: "good", unhealthy: "bad", finished: "quiet", stopped: "quiet", waiting: "warn", failed: "bad", unknown: "bad", "not found": "bad", paused: "warn",
     starting: "busy", building: "busy", stopping: "busy", restarting: "warn",
   };
-  const toneOf = (row) => (row.summary === "running" && row.health === "unhealthy" ? "bad" : tones[row.summary] || "quiet");
+  // The state as one word, in which a service that runs and fails its check is unhealthy.
+  const conditionOf = (row) => (row.summary === "running" && row.health === "unhealthy" ? "unhealthy" : row.summary);
+  const toneOf = (row) => tones[conditionOf(row)] || "quiet";
   let rows = [], machines = {}, lines = [], pending = [], project = "", connected = false, open = false, paused = false, cleared = 0, view = "logs", chosen = "";
   let abort = null, heard = 0, lostSince = 0, retry = 500, scheduled = false, redraw = true, sent = new Map();
 
@@ -102,8 +104,8 @@
       name.dataset.focus = `name ${row.name}`;
       name.addEventListener("click", () => choose(chosen === row.name ? "" : row.name));
       const kind = row.replicas === 1 ? row.kind : `${row.kind} · ${row.ready}/${row.replicas} ready`;
-      const states = make("div", { className: "states-cell" }, make("span", { className: `badge ${toneOf(row)}` }, row.state));
-      if (row.health && row.health !== "unknown") states.append(make("span", { className: `badge ${row.health === "healthy" ? "good" : "bad"}` }, row.health));
+      const states = make("div", { className: "states-cell" }, make("span", { className: `badge ${row.summary === "failed" ? "alarm" : conditionOf(row) === "unhealthy" ? "" : toneOf(row)}` }, row.state));
+      if (row.health && row.health !== "unknown") states.append(make("span", { className: `badge ${row.health === "healthy" ? "good" : "alarm"}` }, row.health));
       else if (row.health) states.append(make("span", { className: "badge" }, "health unknown"));
       const addresses = make("div", { className: "addresses" });
       for (const address of row.addresses) {
@@ -121,9 +123,9 @@
       }
       const found = make("tr", { className: row.name === chosen ? "chosen" : "" },
         make("td", {}, make("div", { className: "name" }, tint(make("span", { className: "tint", "aria-hidden": "true" }), row.name), name, make("small", {}, kind))),
-        make("td", { className: "state" }, states), make("td", { className: "addresses-cell" }, addresses),
-        make("td", { className: `number ${row.restarts ? "" : "zero"}` }, String(row.restarts)), since,
-        make("td", { className: "details" }, make("span", { className: tones[row.summary] === "bad" ? "bad-text" : "" }, details(row))), actions);
+        make("td", { className: "state" }, states), make("td", { className: `addresses-cell${row.addresses.length ? "" : " none"}` }, addresses),
+        make("td", { className: `number restarts ${row.restarts ? "" : "zero"}` }, String(row.restarts)), since,
+        make("td", { className: "details" }, make("span", { className: toneOf(row) === "bad" ? "bad-text" : "" }, details(row))), actions);
       return found;
     });
     body.replaceChildren(...made);
@@ -131,7 +133,7 @@
     if (focus) for (const each of body.querySelectorAll("[data-focus]")) if (each.dataset.focus === focus) each.focus({ preventScroll: true });
     get("empty").hidden = rows.length > 0;
     const counts = new Map();
-    for (const row of rows) counts.set(row.summary, (counts.get(row.summary) || 0) + 1);
+    for (const row of rows) counts.set(conditionOf(row), (counts.get(conditionOf(row)) || 0) + 1);
     get("summary").replaceChildren(...[...counts].flatMap(([state, count], place) => [place ? ", " : "", make("span", { className: tones[state] || "" }, `${count} ${state}`)]));
     const select = get("chosen"), names = rows.map((row) => row.name);
     if ([...select.options].slice(1).map((each) => each.value).join("\n") !== names.join("\n")) {
