@@ -18,6 +18,7 @@ from typing import Any, cast
 from steersman.cache import as_selector
 from steersman.client import MergePatch
 from steersman.controller.context import Context
+from steersman.controller.internals import internal_client
 from steersman.controller.sources.events import KindLike, View
 from steersman.controller.sources.mappers import Labels, Stores
 from steersman.errors import ApiStatus, Conflict, Invalid, NotFound, OwnershipError
@@ -27,18 +28,21 @@ from steersman.objects import Key, Object, Selector, kind_name, owner_reference,
 SelectorOf = Callable[[Any], Labels]
 
 
-async def claim(ctx: Context, owner: Object, kind: type[Any], labels: Labels, *, mark: str = "") -> list[Any]:
+async def claim(
+    ctx: Context, owner: Object, kind: type[Any], labels: Labels, *, mark: str = "", part: str = ""
+) -> list[Any]:
     """Adopt the orphans that ``labels`` select, release what they no longer select, and return the owner's objects.
 
     Example: ``pods = await claim(ctx, site, Pod, {"app": site.key.name})``. With ``mark``, adopted objects get an
-    annotation of this name, and only objects that have it are released.
+    annotation of this name, and only objects that have it are released. With ``part``, adoptions are written under the
+    field manager ``NAME/PART``.
     """
     selector = _checked(owner, kind, labels)
     namespace = owner.key.namespace or None
     found: dict[str, Any] = {each.uid: each for each in await ctx.client.owned_by(kind, owner)}
     for each in await ctx.client.list(kind, namespace=namespace, labels=selector):
         found.setdefault(each.uid, each)
-    claims = _Claims(ctx, owner, kind, mark)
+    claims = _Claims(ctx, owner, kind, mark, part)
     kept: list[Any] = []
     for each in found.values():
         claimed = await claims.judge(each, matches=selector.matches(each.metadata.labels))
@@ -87,11 +91,12 @@ def _checked(owner: Object, kind: type[Any], labels: Labels) -> Selector:
 class _Claims:
     """The claims of one owner in one reconcile."""
 
-    def __init__(self, ctx: Context, owner: Object, kind: type[Any], mark: str) -> None:
+    def __init__(self, ctx: Context, owner: Object, kind: type[Any], mark: str, part: str) -> None:
         self._ctx = ctx
         self._owner = owner
         self._kind = kind
         self._mark = mark
+        self._client = internal_client(ctx).writing_as(part) if part else ctx.client
         #: Whether the server still has the owner; None before it was read.
         self._may_adopt: bool | None = None
         self.conflicts: list[Conflict] = []
@@ -144,7 +149,7 @@ class _Claims:
         if self._mark:
             metadata["annotations"] = {self._mark: mark}
         try:
-            return await self._ctx.client.patch(self._kind, obj.key, MergePatch({"metadata": metadata}))
+            return await self._client.patch(self._kind, obj.key, MergePatch({"metadata": metadata}))
         except NotFound:
             return None
         except Conflict as conflict:

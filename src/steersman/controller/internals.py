@@ -5,20 +5,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Iterable
+from copy import copy
 from types import EllipsisType
-from typing import Any, cast
+from typing import Any, Self, cast
 
 from steersman.cache import StoredView
 from steersman.client import Intent, PreparedApply
 from steersman.controller.context import Context
 from steersman.controller.writes.applies import Applies
 from steersman.controller.writes.reconcile_client import ReconcileClient
+from steersman.controller.writes.takeovers import move_entries
 from steersman.objects import AnyObject, GroupVersionKind, Key, Kind, Object, Unstructured
 
 
 class InternalClient(ReconcileClient):
     """The steps of an apply one by one, and views of cached objects."""
+
+    #: The names of the whole program, for a client that writes as a part of it.
+    _program: tuple[str, ...] = ()
 
     def __dir__(self) -> list[str]:
         return [name for name in super().__dir__() if name not in vars(InternalClient) or name.startswith("__")]
@@ -30,6 +35,18 @@ class InternalClient(ReconcileClient):
         A reconciler that serves several managers can keep state in a ``WeakKeyDictionary`` under it.
         """
         return self if self._intents is None else self._intents
+
+    @property
+    def field_managers(self) -> tuple[str, ...]:
+        """The name under which this program owns fields, followed by its earlier names; never those of a part."""
+        return self._program or super().field_managers
+
+    def writing_as(self, part: str) -> Self:
+        """The same client, which writes under the field manager ``NAME/PART``."""
+        client = copy(self)
+        client._program = self.field_managers  # noqa: SLF001 - it is ourselves
+        client._field_manager = f"{self.field_managers[0]}/{part}"  # noqa: SLF001 - it is ourselves
+        return client
 
     async def prepare_apply(
         self, obj: AnyObject, *, force: bool = False, field_manager: str | None = None, subresource: str = ""
@@ -104,6 +121,10 @@ class InternalClient(ReconcileClient):
         Returns whether there were any.
         """
         return await self._taken_over(kind, key) is not None
+
+    async def move_entries(self, kind: type[Any] | Kind, key: Key, old: Iterable[str], new: str) -> None:
+        """Move the fields that some field managers own on an object to another one."""
+        await move_entries(self, kind, key, old, new)
 
 
 def internal_client(ctx: Context) -> InternalClient:

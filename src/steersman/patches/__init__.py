@@ -39,7 +39,10 @@ from steersman.patches.apply.managed_fields import (
     read_managed_fields as read_managed_fields,
     write_managed_fields as write_managed_fields,
 )
-from steersman.patches.apply.manager_names import renamed_managers as renamed_managers
+from steersman.patches.apply.manager_names import (
+    moved_managers as moved_managers,
+    renamed_managers as renamed_managers,
+)
 from steersman.patches.apply.merge import merge_applied as merge_applied
 from steersman.patches.apply.ownership import ApplyConflict as ApplyConflict, ApplyConflicts as ApplyConflicts
 from steersman.patches.apply.selection import only_fields as only_fields

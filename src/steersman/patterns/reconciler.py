@@ -36,7 +36,8 @@ from steersman.objects import GroupVersionKind, Object
 from steersman.patterns.children import ChildIdentity, Outputs
 from steersman.patterns.children.apply import StateResult, apply_outputs
 from steersman.patterns.children.deletion import delete_in_order, prune
-from steersman.patterns.children.membership import CLAIMED_ANNOTATION
+from steersman.patterns.children.kept_children import keep_claimed
+from steersman.patterns.children.membership import CLAIMED, CLAIMED_ANNOTATION
 from steersman.patterns.children.memory import ChildMemory, Memories
 from steersman.patterns.children.uncached_children import LOOK_AGAIN, delete_uncached
 from steersman.patterns.events import (
@@ -238,7 +239,10 @@ class _Reconcile:
             if each.claims is not None:
                 kind = cast("type[Object]", each.kind)
                 labels = each.claims(self._obj)
-                self._claimed[kind.gvk()] = await claim(self._ctx, self._obj, kind, labels, mark=CLAIMED_ANNOTATION)
+                await keep_claimed(self._ctx, self._obj, self._memory, kind)
+                self._claimed[kind.gvk()] = await claim(
+                    self._ctx, self._obj, kind, labels, mark=CLAIMED_ANNOTATION, part=CLAIMED
+                )
 
     async def _visit_states(self) -> None:
         name: str | None = self._graph.first.name

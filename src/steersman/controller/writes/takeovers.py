@@ -9,6 +9,7 @@ Guarantees
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, cast
 
 import msgspec
@@ -17,7 +18,7 @@ from steersman.client import MergePatch
 from steersman.controller.sources.events import KindLike
 from steersman.errors import NotFound
 from steersman.objects import Key, is_manager_of, to_json
-from steersman.patches import renamed_managers
+from steersman.patches import moved_managers, renamed_managers
 
 
 class _Entry(msgspec.Struct, gc=False):
@@ -38,16 +39,28 @@ def owns_formerly(managed_fields: bytes, name: str, formerly: tuple[str, ...]) -
 
 
 async def take_over(client: Any, kind: KindLike, key: Key) -> Any:
-    """Rename the former entries of an object. Returns the object after that; None if there was nothing to rename.
+    """Rename the former entries of an object. Returns the object after that; None if there was nothing to rename."""
+    name, *formerly = client.field_managers
+    return await _rewrite(client, kind, key, lambda entries: renamed_managers(entries, name, formerly))
 
-    Status entries are renamed through the main resource too: servers ignore ``managedFields`` sent to a subresource.
+
+async def move_entries(client: Any, kind: KindLike, key: Key, old: Iterable[str], new: str) -> Any:
+    """Move the fields of some managers of an object to another one. Returns the object; None if they own nothing."""
+    return await _rewrite(client, kind, key, lambda entries: moved_managers(entries, old, new))
+
+
+async def _rewrite(
+    client: Any, kind: KindLike, key: Key, change: Callable[[Iterable[Mapping[str, Any]]], list[dict[str, Any]] | None]
+) -> Any:
+    """Change the managed fields of an object, in the version that is read.
+
+    Status entries are changed through the main resource too: servers ignore ``managedFields`` sent to a subresource.
     """
     found = await client.metadata.find(cast("Any", kind), key)
     if found is None:
         return None
-    name, *formerly = client.field_managers
     metadata: dict[str, Any] = to_json(found).get("metadata") or {}
-    renamed = renamed_managers(metadata.get("managedFields") or (), name, formerly)
+    renamed = change(metadata.get("managedFields") or ())
     if renamed is None:
         return None
     patch = MergePatch(

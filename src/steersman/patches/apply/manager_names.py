@@ -3,12 +3,12 @@
 Guarantees
 - Entries of other managers stay unchanged, in their order.
 - Fields that the old and the new name own through the same operation become one entry with the fields of both.
-- A part of a program (``old/site``) becomes the same part of the new name (``new/site``).
+- A part of a program (``old/site``) becomes the same part of the new name (``new/site``); `moved_managers` moves exact names only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeAlias
 
 from steersman.objects import is_manager_of
@@ -30,13 +30,24 @@ def new_name_of(manager: str, name: str, formerly: Iterable[str]) -> str:
 
 def renamed_managers(entries: Iterable[Mapping[str, Any]], name: str, formerly: Iterable[str]) -> list[Entry] | None:
     """``managedFields`` with the former names replaced; None if none of them owns anything."""
-    former, found = tuple(formerly), False
+    former = tuple(formerly)
+    return _renamed(entries, lambda manager: new_name_of(manager, name, former))
+
+
+def moved_managers(entries: Iterable[Mapping[str, Any]], old: Iterable[str], new: str) -> list[Entry] | None:
+    """``managedFields`` with the fields of the managers ``old`` moved to ``new``; None if they own nothing."""
+    names = frozenset(old)
+    return _renamed(entries, lambda manager: new if manager in names else manager)
+
+
+def _renamed(entries: Iterable[Mapping[str, Any]], name_of: Callable[[str], str]) -> list[Entry] | None:
+    found = False
     renamed: list[Entry] = []
     places: dict[tuple[str, ...], int] = {}
     for each in entries:
         entry = dict(each)
         manager = entry.get("manager") or ""
-        today = new_name_of(manager, name, former)
+        today = name_of(manager)
         if today != manager:
             found, entry["manager"] = True, today
         place = _identity(entry)

@@ -30,10 +30,15 @@ from steersman.patterns.children.change_log import log_change
 from steersman.patterns.children.conflicts import find_other_writer
 from steersman.patterns.children.former_names import taken_over
 from steersman.patterns.children.intent_annotation import has_intent_annotation
+from steersman.patterns.children.kept_children import client_of, with_mark_of
 from steersman.patterns.children.kinds import ChildIdentity
 from steersman.patterns.children.membership import (
+    CLAIMED,
+    CLAIMED_ANNOTATION,
+    KEPT,
     OWNER_UID_LABEL,
     Marks,
+    kept_by,
     standing_of,
     state_label,
     was_made,
@@ -49,6 +54,7 @@ __all__ = ["Applied", "Problem", "StateResult", "apply_outputs"]
 
 #: The limit of concurrent requests for one layer.
 _AT_ONCE = 8
+_CLAIMED = CLAIMED_ANNOTATION.encode()
 #: Options with which the intent alone does not decide whether there is something to write.
 _LOOKED_AT_ANEW = frozenset({"how", "status", "remove"})
 
@@ -258,6 +264,7 @@ class _StateApply:
             or self._former_names
             or b":null" in encoded
             or has_intent_annotation(view.stored.raw)
+            or _CLAIMED in view.stored.raw
         ):
             return False
         body = self._marks.marked_bytes(child, encoded, state_label=self._state_label_of(output))
@@ -272,6 +279,10 @@ class _StateApply:
         view = await self._client.view(output.known.kind, identity.key) if looked is ... else looked
         if view is not None and not view.deleting and standing_of(view, self._marks.uid, bond) == "ours":
             view = await taken_over(self._client, self._memory, output.known.kind, view)
+        part = KEPT if bond != "none" and not options.get("prune", True) else ""
+        if view is not None and not view.deleting and bond != "none" and was_made(view, self._marks.uid):
+            part = CLAIMED if kept_by(view, self._marks.uid) == CLAIMED else part
+            view = await with_mark_of(self._client, self._memory, output.known.kind, view, self._marks.uid, part)
         mark, adopting = bond, False
         if view is None:
             pass
@@ -295,9 +306,16 @@ class _StateApply:
             prune=options.get("prune", True),
         )
         work = ChildWrite(
-            output, child, view, adopting=adopting, memory=self._memory, owner_uid=self._marks.uid, token=token
+            output,
+            child,
+            view,
+            adopting=adopting,
+            memory=self._memory,
+            owner_uid=self._marks.uid,
+            token=token,
+            part=part,
         )
-        found = await writer_for(options).unchanged(self._client, work)
+        found = await writer_for(options).unchanged(client_of(self._client, part), work)
         if isinstance(found, StoredView):
             return Applied(output, found, self._memory.readiness_of(identity, found))
         return work if found is None else Applied(output, found, readiness_of(found))
@@ -322,7 +340,7 @@ class _StateApply:
             # Look it up before the write: a forced apply removes the other writer's entry from managedFields.
             await find_other_writer(self._client, conflicts, owner, output.known.kind, output.identity)
         try:
-            done = await writer_for(output.options).write(self._client, work, self._owner)
+            done = await writer_for(output.options).write(client_of(self._client, work.part), work, self._owner)
         except (Forbidden, NotFound) as error:
             problem = namespace_problem(output.identity, error)
             if problem is None or output.identity.key.namespace == owner.namespace:

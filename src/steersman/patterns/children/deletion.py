@@ -4,6 +4,7 @@ Guarantees
 - Steersman deletes only children that provably belong to the owner and carry the mark of its own field manager, by uid and in
   the version that was read. A child that changed since is compared again first. Objects of other controllers or writers, and
   objects that are being deleted already, stay. So does everything that was applied in the same reconcile.
+- `prune` deletes only children that are marked for it (see `membership`), so a lost annotation never deletes one.
 - If the same program recreates a child as often as it is pruned, Steersman prunes it with growing pauses and reports an error.
 - With ``--cascade=orphan``, children stay wherever the server would keep them.
 - `prune` deletes only children of completed states. A reconcile that stopped early prunes nothing of other states.
@@ -26,13 +27,13 @@ from steersman.errors import Conflict
 from steersman.objects import GroupKind, Key, Object
 from steersman.patterns.children.change_log import log_change
 from steersman.patterns.children.former_names import taken_over
+from steersman.patterns.children.kept_children import keep
 from steersman.patterns.children.kinds import ChildIdentity, ProducedKind
 from steersman.patterns.children.membership import (
-    CLAIMED_ANNOTATION,
     OWNER_UID_LABEL,
-    PRUNE_ANNOTATION,
     STATE_LABEL,
     depth_of,
+    kept_by,
     standing_of,
     state_of,
     was_made,
@@ -117,8 +118,8 @@ async def prune(
             continue  # the server stores it under another name than it was declared with
         if member.view.deleting or state in spared:
             continue
-        annotations = member.view.metadata.annotations or {}
-        if annotations.get(PRUNE_ANNOTATION) == "false" or CLAIMED_ANNOTATION in annotations:
+        if kept_by(member.view, owner.uid):
+            await keep(ctx, owner, memory, member.kind, member.view)
             continue
         known = seen is None or seen.get(member.identity) == state
         if known and (states is None or state in states):

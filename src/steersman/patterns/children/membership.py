@@ -7,6 +7,8 @@ Guarantees
 - An object that another program controls is never ours, whatever its labels say.
 - A label alone proves nothing either, because any program may write one. It counts only if our own field manager wrote it, under
   its current or a former name. Likewise, we *made* only the objects that our own field manager marked.
+- Steersman prunes only what is marked for it: the mark must belong to the field manager of the program itself. Children that it
+  keeps, declared with ``prune=False`` or adopted by their labels, are marked by a part of the program instead: ``NAME/PART``.
 - If the program manages the owner references of a kind itself, only the label counts, and Steersman writes no reference. A
   controller reference that the program declared does not change that; one that another program wrote does.
 """
@@ -15,6 +17,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Literal, TypeAlias
+
+import msgspec
 
 from steersman.cache import StoredView
 from steersman.client import start_of_metadata
@@ -39,6 +43,11 @@ STATE_LABEL = "steersman.dev/phase"
 PRUNE_ANNOTATION = "steersman.dev/prune"
 #: On an object that was adopted by its labels: Steersman releases it when they no longer match, and never prunes it.
 CLAIMED_ANNOTATION = "steersman.dev/claimed"
+
+#: The parts of the program that mark children which are never pruned: declared with ``prune=False``, and adopted.
+KEPT, CLAIMED = "kept-children", "claimed-children"
+#: The annotation of each part. People read it, and earlier releases rely on it.
+KEEPING_ANNOTATIONS = {KEPT: (PRUNE_ANNOTATION, "false"), CLAIMED: (CLAIMED_ANNOTATION, "true")}
 
 #: What ties a child to its owner: a controller reference, a label where no reference is possible, a label beside references
 #: that the program declares, or nothing.
@@ -114,6 +123,51 @@ def was_made(view: StoredView, uid: str) -> bool:
     """Whether our own field manager wrote the mark of this owner, a reference or a label, on a cached object."""
     by_label = view.labels.get(OWNER_UID_LABEL) == uid and was_marked(view, uid, "label")
     return by_label or was_marked(view, uid, "reference")
+
+
+class _Entry(msgspec.Struct, gc=False):
+    """One entry of ``managedFields``."""
+
+    manager: str = ""
+    fields_v1: msgspec.Raw = msgspec.field(name="fieldsV1", default=msgspec.Raw(b"{}"))
+
+
+_entries = msgspec.json.Decoder(list[_Entry])
+
+
+def keeping_part(manager: str) -> str:
+    """The part of a program that keeps children, from the name of a field manager; empty for any other name."""
+    part = manager.rpartition("/")[2]
+    return part if part in KEEPING_ANNOTATIONS else ""
+
+
+def markers_of(view: StoredView, uid: str) -> tuple[str, ...]:
+    """The field managers of this program, and of its parts, that hold the mark of this owner on a cached object."""
+    managed = view.stored.managed_fields
+    if not managed:
+        return ()
+    by_label = view.labels.get(OWNER_UID_LABEL) == uid
+    marks = [_field_of(uid, "reference"), *((_field_of(uid, "label"),) if by_label else ())]
+    return tuple(
+        dict.fromkeys(
+            each.manager for each in _entries.decode(managed) if any(mark in bytes(each.fields_v1) for mark in marks)
+        )
+    )
+
+
+def kept_by(view: StoredView, uid: str) -> str:
+    """The part that keeps a child: `CLAIMED`, `KEPT`, or empty for a child that is pruned when no state declares it.
+
+    An annotation is enough to keep a child, and so is the absence of a mark by the program itself.
+    """
+    markers = markers_of(view, uid)
+    parts = {keeping_part(each) for each in markers}
+    annotations = view.metadata.annotations or {}
+    if CLAIMED in parts or CLAIMED_ANNOTATION in annotations:
+        return CLAIMED
+    if annotations.get(PRUNE_ANNOTATION) == "false" or (markers and "" not in parts):
+        return KEPT
+    return ""
 
 
 def _field_of(uid: str, bond: Bond) -> bytes:

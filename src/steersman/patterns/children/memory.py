@@ -36,6 +36,8 @@ from steersman.patterns.readiness import Readiness, readiness_at_sight, readines
 _MET_MAX = 10_000
 #: The limit of children that are remembered as taken over from a former name of the program.
 _TAKEN_OVER_MAX = 100_000
+#: The limit of children whose mark is remembered as moved.
+_MOVED_MAX = 10_000
 #: The limit of children whose readiness is remembered.
 _JUDGED_MAX = 100_000
 #: Seconds between two lookups of a kind that the server does not serve.
@@ -64,6 +66,7 @@ class ChildMemory:
         self._judged: OrderedDict[ChildIdentity, tuple[tuple[str, str], Readiness]] = OrderedDict()
         self._met: OrderedDict[str, None] = OrderedDict()
         self._taken_over: OrderedDict[str, None] = OrderedDict()
+        self._moved: OrderedDict[str, str] = OrderedDict()
 
     async def learn_scopes(self, client: Reading, *, again: bool = False) -> bool:
         """Ask the server which of the kinds without a class are namespaced. Returns whether it reported a new one.
@@ -116,6 +119,14 @@ class ChildMemory:
         self._taken_over[uid] = None
         if len(self._taken_over) > _TAKEN_OVER_MAX:
             self._taken_over.popitem(last=False)
+        return first
+
+    def moves_mark_first(self, uid: str, part: str) -> bool:
+        """Whether this is the first call with this uid and part since a call with another part."""
+        first = self._moved.get(uid) != part
+        self._moved[uid] = part
+        if len(self._moved) > _MOVED_MAX:
+            self._moved.popitem(last=False)
         return first
 
     def forget(self, owner: Key) -> None:

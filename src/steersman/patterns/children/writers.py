@@ -53,7 +53,19 @@ Done: TypeAlias = tuple[AnyObject, str] | Problem
 class ChildWrite:
     """One child to compare with the cache and write if it differs."""
 
-    __slots__ = ("adopting", "child", "memory", "output", "owner_uid", "prepared", "removal", "sent", "token", "view")
+    __slots__ = (
+        "adopting",
+        "child",
+        "memory",
+        "output",
+        "owner_uid",
+        "part",
+        "prepared",
+        "removal",
+        "sent",
+        "token",
+        "view",
+    )
 
     def __init__(
         self,
@@ -65,8 +77,11 @@ class ChildWrite:
         memory: ChildMemory,
         owner_uid: str,
         token: bytes = b"",
+        part: str = "",
     ) -> None:
         self.output = output
+        #: The part of the program that writes a child which is never pruned; empty for any other child.
+        self.part = part
         self.owner_uid = owner_uid
         #: The child with the marks of its owner.
         self.child = child
