@@ -46,7 +46,7 @@ def new_shop(name: str) -> Shop:
 async def shops(api_server: Any, namespace: str) -> AsyncIterator[Client]:
     """A client in a namespace of its own; at the end, no registration is left."""
     async with api_server.client(field_manager="tests", namespace=namespace) as client:
-        await client.install(Shop)
+        await client.install(Shop, replace=True)  # another test may have left a second version
         yield client
         name = f"shops-{namespace}"
         for kind, key in ((MutatingWebhookConfiguration, name), (Secret, f"default/{name}-webhooks-tls")):

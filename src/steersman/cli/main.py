@@ -161,6 +161,11 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
         "--install", action="store_true", help="install these CRDs, and register the manager's webhooks"
     )
     parser.add_argument(
+        "--replace-crds",
+        action="store_true",
+        help="also install CRDs that remove a version or a field of installed ones; objects lose that data",
+    )
+    parser.add_argument(
         "--log-format",
         choices=("auto", "text", "json"),
         default="auto",

@@ -28,7 +28,7 @@ from steersman.cli.managers import Maker, find_manager
 from steersman.cli.modules import load_module, look_here_first, module_and_name
 from steersman.client import Client, Config, discover_config
 from steersman.controller import BLOCKED_AFTER
-from steersman.errors import ApiError, ConfigError, error_leaves
+from steersman.errors import ApiError, ConfigError, WouldRemove, error_leaves
 from steersman.manager import LAST_SECONDS, HttpEndpoints, Manager, end_process_after, on_signals, report_threads
 from steersman.telemetry import JsonFormatter, configure_logging
 from steersman.transport import ServerTls
@@ -48,6 +48,7 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     namespace: str | None = None
     install_crds: bool = False
     install: bool = False
+    replace_crds: bool = False
     log_format: Literal["auto", "text", "json"] = "auto"
     log_level: str = "info"
     port: int | None = None
@@ -138,8 +139,9 @@ async def _prepare(
         manager.watchdog = BLOCKED_AFTER
     if options.install and manager.webhooks.hooks:
         manager.webhook_endpoint = replace(_webhook_endpoint(manager), install=True)
-    if options.install_crds or (options.install and manager.own_kinds):
-        await _install(client.with_transport(lambda inner: inner, field_manager=manager.name), manager)
+    if options.install_crds or options.replace_crds or (options.install and manager.own_kinds):
+        writer = client.with_transport(lambda inner: inner, field_manager=manager.name)
+        await _install(writer, manager, replace_crds=options.replace_crds)
     return manager
 
 
@@ -202,12 +204,15 @@ def _tls(folder: Path) -> ServerTls:
     return ServerTls(certificate_file=str(certificate), key_file=str(key))
 
 
-async def _install(client: Client, manager: Manager) -> None:
+async def _install(client: Client, manager: Manager, *, replace_crds: bool) -> None:
     """Install the definitions of the program's own kinds: classes derived from Resource."""
     own = manager.own_kinds
     if not own:
         raise Failure("--install-crds: no controller has its own kind, a class derived from Resource[...]")
-    await client.install(*own)
+    try:
+        await client.install(*own, replace=replace_crds)
+    except WouldRemove as error:
+        raise Failure(f"{error}; on this command line: --replace-crds") from None
     _log.info("installed the CRDs of %s", ", ".join(kind.gvk().kind for kind in own))
 
 

@@ -194,13 +194,20 @@ class Client(Closable, AnyClient):
         async with await self._session.stream(request, tried=Attempt(f"GET {path}")) as response:
             yield response.chunks()
 
-    async def install(self, *classes: type[Object], timeout: float = 30.0, force: bool = True) -> None:  # noqa: ASYNC109
+    async def install(
+        self,
+        *classes: type[Object],
+        timeout: float = 30.0,  # noqa: ASYNC109
+        force: bool = True,
+        replace: bool = False,
+    ) -> None:
         """Apply the CustomResourceDefinitions of these classes; returns when the server serves them.
 
-        Several classes of one kind are its versions. ``force=False`` raises a conflict instead of taking fields of a
-        definition from another field manager.
+        Several classes of one kind are its versions. Raises `WouldRemove` if that would remove a version or a field of
+        an installed definition; ``replace=True`` installs it all the same. ``force=False`` raises a conflict instead of
+        taking fields of a definition from another field manager.
         """
-        await install(self, classes, timeout=timeout, force=force)
+        await install(self, classes, timeout=timeout, force=force, replace=replace)
 
     async def close(self) -> None:
         """Close all connections."""

@@ -376,6 +376,10 @@ class NotAnIntent(ApiError):
     """`apply` was called with an object that was read from the server."""
 
 
+class WouldRemove(ApiError):
+    """`install` was called with a definition that lacks a version or a field of the installed one."""
+
+
 class AmbiguousItem(ApiError):
     """A list was rebuilt so that an undeclared field could belong to several items, or be lost."""
 

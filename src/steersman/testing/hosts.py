@@ -35,6 +35,8 @@ class Host(ABC):
     lasting = True
     #: Whether it uses the time of the test's own loop.
     shares_time = False
+    #: Whether it exists for tests alone, so that a test may replace definitions of earlier ones.
+    disposable = True
 
     def __init__(self) -> None:
         self.installed: set[type[Object]] = set()
@@ -62,7 +64,7 @@ class Host(ABC):
         """Install kinds."""
         missing = [each for each in classes if each not in self.installed]
         if missing:
-            await client.install(*missing)
+            await client.install(*missing, replace=self.disposable)
             self.installed.update(missing)
 
     async def settled(self, client: Client) -> None:

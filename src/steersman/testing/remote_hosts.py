@@ -52,6 +52,7 @@ class EngineHost(RemoteHost):
     def __init__(self, engine: Engine) -> None:
         super().__init__(discover_config(kubeconfig=engine.kubeconfig))
         self.engine = engine
+        self.disposable = not engine.is_existing_cluster
 
     @property
     def kubeconfig(self) -> Path:
@@ -82,6 +83,8 @@ class EngineHost(RemoteHost):
 
 class ExistingHost(RemoteHost):
     """An existing cluster, given by kubeconfig or address."""
+
+    disposable = False
 
     def __init__(self, where: str) -> None:
         self.name = where

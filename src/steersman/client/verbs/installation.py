@@ -1,4 +1,9 @@
-"""Installs the CustomResourceDefinitions of our own resources."""
+"""Installs the CustomResourceDefinitions of our own resources.
+
+Guarantees
+- An installation adds: it removes no version, no field and no stored version of an installed definition, unless
+  ``replace`` asks for it. It decides on the definition that it then changes, also if other programs install, too.
+"""
 
 from __future__ import annotations
 
@@ -9,28 +14,37 @@ from typing import Any
 
 from steersman.client.bindings import no_kind
 from steersman.client.results import Added, Modified
+from steersman.client.verbs.prepared_apply import NO_VERSION
 from steersman.client.verbs.writes import Writer
-from steersman.errors import KindNotServed, NotEstablished
-from steersman.objects import GroupKind, Kind, Object, Unstructured
+from steersman.errors import Conflict, KindNotServed, NotEstablished, WouldRemove
+from steersman.objects import GroupKind, Kind, Object, Unstructured, resource_version_of, tree_of
 
 CUSTOM_RESOURCE_DEFINITION = Kind("apiextensions.k8s.io/v1", "CustomResourceDefinition")
 
 
 #: The field manager of definitions installed by a client without one.
 _INSTALLER = "steersman"
+#: Programs that install the same definition at once change it a few times.
+_ATTEMPTS = 5
 
 
-async def install(client: Writer, classes: Iterable[type[Object]], *, timeout: float, force: bool) -> None:  # noqa: ASYNC109
+async def install(
+    client: Writer,
+    classes: Iterable[type[Object]],
+    *,
+    timeout: float,  # noqa: ASYNC109
+    force: bool,
+    replace: bool,
+) -> None:
     """Apply the definitions of ``classes`` (several versions of a kind together) and wait until they are served."""
     from steersman.schemas import crd_for  # noqa: PLC0415 - only programs that install pay
 
     in_order = sorted(classes, key=_group_kind)
     names: list[str] = []
     for _, versions in groupby(in_order, key=_group_kind):
-        # a client without a field manager still uses the same owner in every run
-        manager = client.field_manager or _INSTALLER
-        applied = await client.apply(Unstructured(crd_for(*versions)), force=force, field_manager=manager)
-        names.append(applied.key.name)
+        tree = crd_for(*versions)
+        await _apply(client, tree, force=force, replace=replace)
+        names.append(tree["metadata"]["name"])
     try:
         async with asyncio.timeout(timeout):
             for name in names:
@@ -41,6 +55,33 @@ async def install(client: Writer, classes: Iterable[type[Object]], *, timeout: f
         raise NotEstablished(
             f"install {', '.join(names)}: not served after {timeout:g} s; see the conditions of `kubectl describe crd`"
         ) from None
+
+
+async def _apply(client: Writer, tree: dict[str, Any], *, force: bool, replace: bool) -> None:
+    """Apply a definition to exactly the version of the installed one that was compared with it."""
+    from steersman.schemas import removed_parts  # noqa: PLC0415 - only programs that install pay
+
+    name: str = tree["metadata"]["name"]
+    # a client without a field manager still uses the same owner in every run
+    manager = client.field_manager or _INSTALLER
+    for attempt in range(_ATTEMPTS):
+        installed = None if replace else await client.find(CUSTOM_RESOURCE_DEFINITION, name)
+        removed = removed_parts(tree_of(installed), tree) if installed is not None else []
+        if removed:
+            raise WouldRemove(
+                f"install {name}: this would remove {'; '.join(removed)} from the installed definition, and objects"
+                " would lose data. Install all versions together, with all their fields; or, if nobody needs these"
+                f" parts, write install({tree['spec']['names']['kind']}, replace=True)"
+            )
+        version = resource_version_of(installed) if installed is not None else NO_VERSION
+        metadata = tree["metadata"] if replace else tree["metadata"] | {"resourceVersion": version}
+        try:
+            await client.apply(Unstructured(tree | {"metadata": metadata}), force=force, field_manager=manager)
+        except Conflict as error:
+            if error.field_conflicts or attempt == _ATTEMPTS - 1:
+                raise
+        else:
+            return
 
 
 def _group_kind(cls: type[Object]) -> GroupKind:

@@ -1,0 +1,90 @@
+"""Installing definitions: nothing that is installed is removed by accident."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from steersman import Client, Resource, Spec
+from steersman.errors import WouldRemove
+from steersman.objects import Kind, Object
+
+CRD = Kind("apiextensions.k8s.io/v1", "CustomResourceDefinition")
+
+
+class Small(Spec):
+    """A spec."""
+
+    size: int = 1
+
+
+class Large(Spec):
+    """A spec with one field more."""
+
+    size: int = 1
+    color: str | None = None
+
+
+def tray(group: str, version: str, spec: type[Spec], **options: Any) -> type[Object]:
+    class Tray(Resource[spec, None], group=group, version=version, **options):  # type: ignore[valid-type]
+        """A tray."""
+
+    return Tray
+
+
+@pytest.fixture
+def kinds(crd_group: str) -> Callable[..., type[Object]]:
+    return lambda version, spec, **options: tray(crd_group, version, spec, **options)
+
+
+async def versions(client: Client, cls: type[Object]) -> dict[str, list[str]]:
+    found = await client.get(CRD, f"{cls.gvr().resource}.{cls.gvk().group}")
+    return {
+        each["name"]: sorted(each["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"])
+        for each in found["spec"]["versions"]
+    }
+
+
+async def test_a_version_is_never_removed(client: Client, kinds: Callable[..., type[Object]]):
+    """A program that knows one version of a kind must not take the other one from its clients."""
+    v1, v2 = kinds("v1", Small, storage=False), kinds("v2", Large)
+    await client.install(v1, v2)
+    with pytest.raises(WouldRemove, match=r"version v1 from the installed .*install\(Tray, replace=True\)"):
+        await client.install(v2)
+    assert await versions(client, v2) == {"v1": ["size"], "v2": ["color", "size"]}
+    await client.install(v2, replace=True)
+    assert list(await versions(client, v2)) == ["v2"]
+
+
+async def test_a_stored_version_is_never_removed(client: Client, kinds: Callable[..., type[Object]]):
+    await client.install(kinds("v1", Small))
+    with pytest.raises(WouldRemove, match="version v1, in which objects are stored"):
+        await client.install(kinds("v2", Small))
+
+
+async def test_a_field_is_never_removed(client: Client, kinds: Callable[..., type[Object]]):
+    """An older release that starts again must not prune what the newer one wrote."""
+    new, old = kinds("v1", Large), kinds("v1", Small)
+    await client.install(new)
+    with pytest.raises(WouldRemove, match=r"remove spec\.color of version v1"):
+        await client.install(old)
+    assert await versions(client, new) == {"v1": ["color", "size"]}
+    with pytest.raises(WouldRemove, match="the serving of version v1"):
+        await client.install(kinds("v1", Large, served=False), kinds("v2", Large, storage=False))
+
+
+async def test_programs_that_install_at_once_add_up(client: Client, kinds: Callable[..., type[Object]]):
+    """A program decides on the definition that it changes: whichever is first, no field is lost."""
+    new, old = kinds("v1", Large), kinds("v1", Small)
+
+    async def install(cls: type[Object]) -> None:
+        try:
+            await client.install(cls)
+        except WouldRemove:
+            assert cls is old
+
+    await asyncio.gather(*(install(cls) for cls in (old, new) * 4))
+    assert await versions(client, new) == {"v1": ["color", "size"]}
