@@ -4,15 +4,25 @@ import asyncio
 import os
 
 import pytest
+from workloads.plane import until_true
 
 from samples.eventually import eventually
 from steersman.cli.failure import Failure
 from steersman.cli.up.container_command import run_container
+from steersman.errors import Invalid
+from steersman.objects import ObjectMeta
 from steersman.projects import ApplicationSource, Project, ServiceSelection
 from steersman.ui import Board
-from steersman.workloads import simulated_parts
+from steersman.workloads import simulated_parts, start_time
 from steersman.workloads.containers import ContainerRuntimeError
-from steersman.workloads.kinds import Container, ContainerNetwork, ContainerVolume
+from steersman.workloads.kinds import (
+    Container,
+    ContainerAdditions,
+    ContainerAttach,
+    ContainerNetwork,
+    ContainerSpec,
+    ContainerVolume,
+)
 
 SHOP = """\
 services:
@@ -26,6 +36,41 @@ services:
     healthcheck: {test: "true"}
     scale: 2
 """
+
+
+class Program:
+    """What the container runtime's own program does for a client: it starts a container, and waits for its end."""
+
+    def __init__(self, runtime):
+        self._runtime = runtime
+        self._container = ""
+        self._code = asyncio.get_running_loop().create_future()
+
+    async def attach(self, container):
+        self._container = container
+        await self._runtime.start(container)
+        return await self._code
+
+    def finish(self, code):
+        self._runtime.exit(self._container, code)
+        self._code.set_result(code)
+
+
+async def states(project):
+    return [each.status.state for each in await project.client.list(Container) if each.status is not None]
+
+
+async def until_attachable(project, made):
+    """Wait until a client may start its container; returns the id."""
+    found = []
+
+    async def is_attachable() -> bool:
+        status = (await project.client.get(Container, made.key)).status
+        found[:] = [status.container_id] if status is not None and status.steersman.attachable else []
+        return bool(found)
+
+    await until_true(is_attachable)
+    return found[0]
 
 
 @pytest.fixture
@@ -46,12 +91,22 @@ async def test_a_command_runs_in_another_container_of_the_service(project):
         return [each for each, launch in runtime.launches.items() if "-run-" in launch.name]
 
     async with Board(project.client, project="shop") as board, asyncio.TaskGroup() as tasks:
-        run = run_container(project.client, project.application, "api", words, board=board)
+        program = Program(runtime)
+        run = run_container(
+            project.client, project.application, "api", words, board=board, terminal=True, attach=program.attach
+        )
         running = tasks.create_task(run)
         await eventually(lambda: started() and runtime.containers[started()[0]].state == "running")
         launch = runtime.launches[started()[0]]
-        runtime.exit(started()[0], 3)
+
+        async def is_shown() -> bool:
+            return await states(project) == ["Running"] * 3
+
+        await until_true(is_shown)
+        program.finish(3)
     assert running.result() == 3
+    assert launch.attach == "terminal"
+    assert not [call for call in runtime.calls if call[0] == "follow_output" and "-run-" in call[1]]
     assert (launch.image, launch.command, launch.args) == ("app:1", "python", ("-m", "migrate", "--fast"))
     assert (launch.env["MODE"], launch.ports, launch.restart_policy) == ("dev", [], "no")
     assert all("api" not in each.aliases for each in launch.networks)
@@ -66,7 +121,15 @@ async def test_a_container_that_cannot_start_is_a_failure(project):
     runtime.failures["create"] = ContainerRuntimeError("simulated: no space left")
     async with Board(project.client, project="shop") as board:
         with pytest.raises(Failure, match="api cannot start: simulated: no space left"):
-            await run_container(project.client, project.application, "api", (), board=board)
+            await run_container(
+                project.client,
+                project.application,
+                "api",
+                (),
+                board=board,
+                terminal=False,
+                attach=Program(runtime).attach,
+            )
 
 
 async def test_a_service_of_a_profile_brings_its_network_and_volume(tmp_path):
@@ -82,10 +145,45 @@ async def test_a_service_of_a_profile_brings_its_network_and_volume(tmp_path):
     ):
         runtime = project.plane.parts.containers
         application = source.read(ServiceSelection(profiles=("*",)))
-        running = tasks.create_task(run_container(project.client, application, "job", (), board=board))
+        program = Program(runtime)
+        run = run_container(project.client, application, "job", (), board=board, terminal=False, attach=program.attach)
+        running = tasks.create_task(run)
         await eventually(lambda: any(each.state == "running" for each in runtime.containers.values()))
         networks = await project.client.list(ContainerNetwork)
         assert [each.spec.network_name for each in networks] == ["shop_default"]
         assert [each.spec.name for each in await project.client.list(ContainerVolume)] == ["shop_data"]
-        runtime.exit(next(iter(runtime.containers)), 0)
+        program.finish(0)
         assert await running == 0
+
+
+async def test_the_session_removes_a_container_whose_client_has_ended(project):
+    """A client that is killed cannot remove its container; without its input it may run forever."""
+    runtime = project.plane.parts.containers
+    client = await asyncio.create_subprocess_exec("sleep", "300")
+    attach = ContainerAttach(pid=client.pid, start_ticks=start_time(client.pid))
+    spec = ContainerSpec(image="app:1", steersman=ContainerAdditions(attach=attach))
+    made = await project.client.create(Container(metadata=ObjectMeta(name="once"), spec=spec))
+    try:
+        identity = await until_attachable(project, made)
+        await runtime.start(identity)
+        assert runtime.containers[identity].state == "running"
+    finally:
+        client.kill()
+        await client.wait()
+    await eventually(lambda: identity not in runtime.containers)
+    # Another process may have the pid by now.
+    attach = ContainerAttach(pid=os.getpid(), start_ticks=1)
+    spec = ContainerSpec(image="app:1", steersman=ContainerAdditions(attach=attach))
+    made = await project.client.create(Container(metadata=ObjectMeta(name="late"), spec=spec))
+
+    async def is_gone() -> bool:
+        return await project.client.find(Container, made.key) is None
+
+    await until_true(is_gone)
+
+
+@pytest.mark.parametrize("spec", [{"restart_policy": "always"}, {"persistent": True, "container_name": "web"}])
+async def test_a_client_starts_its_container_once(project, spec):
+    values = ContainerSpec(image="app:1", steersman=ContainerAdditions(attach=ContainerAttach(pid=1)), **spec)
+    with pytest.raises(Invalid, match="use mode session and restartPolicy no"):
+        await project.client.create(Container(metadata=ObjectMeta(name="once"), spec=values))

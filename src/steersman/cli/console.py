@@ -20,7 +20,7 @@ import traceback
 import warnings
 from collections.abc import Iterable, Mapping
 from types import TracebackType
-from typing import Any, Final, Literal, TextIO
+from typing import Any, Final, TextIO
 
 from steersman._version import __version__
 from steersman.telemetry import MessageFormatter, indented, painted, program_text, rendered, visible
@@ -75,13 +75,6 @@ def show_data(content: str | bytes) -> None:
         sys.stdout.flush()
         sys.stdout.buffer.write(content)
     sys.stdout.flush()
-
-
-def pass_through(content: bytes, stream: Literal["stdout", "stderr"]) -> None:
-    """Write the output of a program that the user runs in this terminal, as the program itself would."""
-    file = sys.stdout.buffer if stream == "stdout" else sys.stderr.buffer
-    file.write(content)
-    file.flush()
 
 
 class LogCopy:

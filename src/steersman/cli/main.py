@@ -16,7 +16,7 @@ from steersman.cli.failure import Failure
 from steersman.cli.number_arguments import port, seconds
 from steersman.cli.uncollected_imports import uncollected_imports
 from steersman.cli.up.leading_options import add_leading_options, merge_leading_options
-from steersman.cli.up.parsers import add_application_commands, add_place, add_project
+from steersman.cli.up.parsers import add_application_commands, add_place, add_project, add_terminal
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -150,6 +150,7 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("target", metavar="SERVICE | MODULE[:NAME]", help="such as web, or site_operator:manager")
     parser.add_argument("words", nargs="*", metavar="-- COMMAND", help="for a service: the command to run in its place")
     add_place(parser)
+    add_terminal(parser)
     _add_server(parser)
     parser.add_argument(
         "-n", "--namespace", metavar="NAME", help="for bare names and the Lease; default: that of the context"

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from steersman.workloads.containers import (
         ContainerRunner as ContainerRunner,
         ContainerRuntimeError as ContainerRuntimeError,
+        attach_arguments as attach_arguments,
     )
     from steersman.workloads.control_plane import (
         DeveloperControlPlane as DeveloperControlPlane,

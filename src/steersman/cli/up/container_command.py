@@ -1,53 +1,79 @@
-"""``steersman run`` for a service that is a container: runs one more container of it until it ends."""
+"""``steersman run`` for a service that is a container: runs one more container of it until it ends.
+
+The control plane creates the container. This program starts it, so that it has the streams or the terminal of this program from
+its first byte to its last.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
-from typing import Final, Literal
+import os
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
+from typing import Any
 
 import msgspec
 
 from steersman import aio
-from steersman.aio import Supervisor
 from steersman.application import SERVICE, Application, ServiceDefinition, application_objects
-from steersman.cli.console import pass_through, tell
+from steersman.cli.console import tell
 from steersman.cli.failure import Failure
 from steersman.cli.up.outcomes import blocking
 from steersman.client import Client
+from steersman.errors import ApiError
 from steersman.objects import ObjectMeta
 from steersman.projects import apply_objects
 from steersman.ui import CONDITIONS, Board
-from steersman.workloads.kinds import Container, ContainerNetwork, ContainerStatus, ContainerVolume
+from steersman.workloads import start_time
+from steersman.workloads.kinds import (
+    Container,
+    ContainerAdditions,
+    ContainerAttach,
+    ContainerNetwork,
+    ContainerStatus,
+    ContainerVolume,
+)
 
+#: Starts a container, by its id, with the streams of this program; returns its exit code.
+Attach = Callable[[str], Coroutine[Any, Any, int]]
 _LOOK = 0.05
-_SOURCES: Final[tuple[Literal["stdout", "stderr"], ...]] = ("stdout", "stderr")
 
 
 async def run_container(
-    client: Client, application: Application, name: str, words: Sequence[str], *, board: Board
+    client: Client,
+    application: Application,
+    name: str,
+    words: Sequence[str],
+    *,
+    board: Board,
+    terminal: bool,
+    attach: Attach,
 ) -> int:
     """Run a container with the image, environment, networks and volumes of a service; returns its exit code.
 
-    ``words`` replace the command. The container gets no input, publishes no ports, and is removed at the end.
+    ``words`` replace the command. The container publishes no ports, and is removed at the end.
     """
     container, needed = _objects(application, name, words, board.project)
+    added = container.spec.steersman = container.spec.steersman or ContainerAdditions()
+    added.attach = ContainerAttach(pid=os.getpid(), start_ticks=start_time(os.getpid()), terminal=terminal)
     # The session has none of these if no service that it runs uses them.
     await apply_objects(client, needed, project=board.project, prune=False)
     depends_on = [(each.service, CONDITIONS[each.condition]) for each in application.services[name].depends_on]
     made = await client.create(container)
     try:
-        async with Supervisor() as tasks:
-            streams = [tasks.start(_copy(client, made.key.name, source), name=f"run: {source}") for source in _SOURCES]
-            status = await _until_ended(
-                client, made, name, lambda: blocking(depends_on, board.rows, application.services)
-            )
-            await asyncio.gather(*streams)
+        status = await _until_created(
+            client, made, name, lambda: blocking(depends_on, board.rows, application.services)
+        )
+        if status.state == "FailedToStart":
+            raise Failure(f"{name} cannot start: {status.message}")
+        code = await attach(status.container_id or "")
+        if code and await _is_removed(client, made):
+            raise Failure(f"{name}: the session ended before the container did")
+        return code
     finally:
-        await client.delete(Container, made.key, missing_ok=True)
-    if status.state == "FailedToStart":
-        raise Failure(f"{name} cannot start: {status.message}")
-    return status.exit_code if status.exit_code is not None else 1
+        # If the session has ended, nothing is left to delete.
+        with suppress(ApiError):
+            await client.delete(Container, made.key, missing_ok=True)
 
 
 def _objects(
@@ -60,6 +86,9 @@ def _objects(
         scale=1,
         container_name=None,
         ports=(),
+        # This program decides on the terminal and the input.
+        tty=False,
+        stdin_open=False,
         restart=type(definition.restart)(),
         command=tuple(words) or definition.command,
     )
@@ -86,16 +115,17 @@ def _objects(
     return Container(metadata=ObjectMeta(name=f"{found.key.name}-{suffix}"), spec=found.spec), needed
 
 
-async def _until_ended(client: Client, made: Container, name: str, problem: Callable[[], str]) -> ContainerStatus:
+async def _until_created(client: Client, made: Container, name: str, problem: Callable[[], str]) -> ContainerStatus:
     said = ""
     while True:
         found = await client.find(Container, made.key)
         if found is None:
             raise Failure(f"{name}: the session ended before the container did")
         status = found.status or ContainerStatus()
-        if status.state in {"Exited", "FailedToStart"}:
+        observed = status.steersman
+        if status.state == "FailedToStart" or (observed is not None and observed.attachable):
             return status
-        waiting = (status.steersman.waiting_for if status.steersman is not None else "") or ""
+        waiting = (observed.waiting_for if observed is not None else "") or ""
         news = f"waits for {waiting}" if waiting else "is building" if status.state == "Building" else ""
         if news and news != said:
             tell(f"=> {name} {news}")
@@ -105,9 +135,10 @@ async def _until_ended(client: Client, made: Container, name: str, problem: Call
         await asyncio.sleep(_LOOK)
 
 
-async def _copy(client: Client, name: str, source: Literal["stdout", "stderr"]) -> None:
-    gvr = Container.gvr()
-    path = f"/apis/{gvr.group}/{gvr.version}/{gvr.resource}/{name}/log?source={source}&follow=true"
-    async with client.stream(path) as pieces:
-        async for piece in pieces:
-            pass_through(piece, source)
+async def _is_removed(client: Client, made: Container) -> bool:
+    """Whether the session has ended, or is about to end the container."""
+    try:
+        found = await client.find(Container, made.key)
+    except ApiError:
+        return True
+    return found is None or found.deleting

@@ -55,7 +55,25 @@ def add_application_commands(add: AddCommand) -> None:
     command.add_argument("name", metavar="NAME", help="a service")
     command.add_argument("words", nargs="*", metavar="-- COMMAND", help="the command and its arguments")
     add_place(command)
+    add_terminal(command)
     command.set_defaults(command=("up.terminal_command", "run_exec", "CommandOptions"))
+
+
+def add_terminal(parser: argparse.ArgumentParser) -> None:
+    """Add the options that give a container a terminal, or none."""
+    terminal = parser.add_mutually_exclusive_group()
+    terminal.add_argument(
+        "-T",
+        "--no-tty",
+        "--no-TTY",
+        dest="terminal",
+        action="store_false",
+        default=None,
+        help="give a container no terminal; by default it has one if input and output are terminals",
+    )
+    terminal.add_argument(
+        "-t", "--tty", dest="terminal", action="store_true", default=None, help="give a container a terminal"
+    )
 
 
 def _add_up(parser: argparse.ArgumentParser) -> None:

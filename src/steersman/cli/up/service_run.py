@@ -11,9 +11,11 @@ from steersman.cli.up.terminal_command import CommandOptions, run_once
 from steersman.projects import ServiceSelection
 
 
-def run_service(name: str, words: Sequence[str], files: Sequence[str], project: str | None) -> int:
+def run_service(
+    name: str, words: Sequence[str], files: Sequence[str], project: str | None, *, terminal: bool | None
+) -> int:
     """Run a service, or words in its place; returns an exit code."""
-    return run_once(CommandOptions(name=name, words=words, files=files, project=project))
+    return run_once(CommandOptions(name=name, words=words, files=files, project=project, terminal=terminal))
 
 
 def has_service(name: str, files: Sequence[str], project: str | None) -> bool:

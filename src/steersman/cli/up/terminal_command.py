@@ -13,13 +13,15 @@ import os
 import shutil
 import sys
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from steersman import aio
 from steersman.application import SERVICE, ApplicationError, ServiceDefinition
 from steersman.cli.console import tell, tell_failure
-from steersman.cli.failure import Failure
+from steersman.cli.failure import Failure, Misuse
 from steersman.cli.up.container_command import run_container
 from steersman.cli.up.outcomes import blocking
 from steersman.cli.up.output import Output
@@ -28,7 +30,14 @@ from steersman.client import Client
 from steersman.objects import ObjectMeta
 from steersman.projects import Project, ServiceSelection
 from steersman.ui import Board, Row
-from steersman.workloads import CannotRun, ForegroundCommand, ProgramContext, read_context, run_in_foreground
+from steersman.workloads import (
+    CannotRun,
+    ForegroundCommand,
+    ProgramContext,
+    attach_arguments,
+    read_context,
+    run_in_foreground,
+)
 from steersman.workloads.kinds import Executable, ExecutableReplicaSet, ExecutableSpec
 
 #: Variables that mark the processes of a session; the user's command is not one of them.
@@ -40,6 +49,15 @@ class CommandOptions(PlaceOptions, frozen=True, kw_only=True):
 
     name: str
     words: Sequence[str] = ()
+    terminal: bool | None = None
+    """Whether a container gets a terminal; None if it does when this program has one."""
+
+    @property
+    def wants_terminal(self) -> bool:
+        """Whether a container gets a terminal. Raises `Misuse` if it must have one, and this program has none."""
+        if self.terminal and not sys.stdin.isatty():
+            raise Misuse("-t needs a terminal at the standard input: leave it out")
+        return sys.stdin.isatty() and sys.stdout.isatty() if self.terminal is None else self.terminal
 
 
 # exec
@@ -54,17 +72,24 @@ def run_exec(options: CommandOptions) -> int:
 
 async def _exec(options: CommandOptions) -> int:
     record = options.running()
-    words = options.words
+    words, terminal = options.words, options.wants_terminal
     async with connected_board(record) as (client, board):
         row = board.row(options.name)
         if row.state != "running":
             raise Failure(f"{row.name} is not running (it is {row.state}); use steersman run {row.name} -- CMD instead")
         if row.kind == "container":
-            words = (*_container_command(board, options.name, record.container_runtime), *words)
-            context = ProgramContext(dict(os.environ), str(Path.cwd()))
+            container = _container(board, options.name)
+            arguments = attach_arguments(container, terminal=terminal, command=words)
+            words = (record.container_runtime, *arguments)
+            context = _own_context()
         else:
             context = await read_context(client, _executable(board, row))
     return await _foreground(words, context)
+
+
+def _own_context() -> ProgramContext:
+    """The environment and the working directory of this program, for a command of the container runtime."""
+    return ProgramContext(dict(os.environ), str(Path.cwd()))
 
 
 def _executable(board: Board, row: Row) -> str:
@@ -76,24 +101,30 @@ def _executable(board: Board, row: Row) -> str:
     raise Failure(f"{row.name} is not running any more")
 
 
-def _container_command(board: Board, name: str, runtime: str) -> tuple[str, ...]:
-    """The words before a command to run it inside the container of a service."""
+def _container(board: Board, name: str) -> str:
+    """The id or name of the container of a service."""
     for container in board.objects.containers.values():
         labels = container.metadata.labels or {}
         if labels.get(SERVICE) == name and container.status is not None:
-            terminal = "-it" if sys.stdin.isatty() and sys.stdout.isatty() else "-i"
-            return (runtime, "exec", terminal, container.status.container_id or container.key.name)
+            return container.status.container_id or container.key.name
     raise Failure(f"the container of {name} no longer exists")
 
 
-async def _foreground(words: Sequence[str], context: ProgramContext) -> int:
+async def _foreground(words: Sequence[str], context: ProgramContext, *, attaches: bool = False) -> int:
     env = {name: value for name, value in context.env.items() if name not in _MARKS}
     # The command runs in this terminal, whatever the service has.
     if "TERM" in os.environ:
         env["TERM"] = os.environ["TERM"]
     sys.stdout.flush()
     sys.stderr.flush()
-    command = ForegroundCommand(program=words[0], args=words[1:], env=env, folder=context.folder, user=context.user)
+    command = ForegroundCommand(
+        program=words[0],
+        args=words[1:],
+        env=env,
+        folder=context.folder,
+        user=context.user,
+        attaches=attaches,
+    )
     try:
         return await run_in_foreground(command)
     except CannotRun as error:
@@ -110,7 +141,8 @@ def run_once(options: CommandOptions) -> int:
 
 
 async def _run_once(options: CommandOptions) -> int:
-    async with _session(options) as (client, board):
+    terminal = options.wants_terminal
+    async with _session(options) as (client, board, runtime, alone):
         name, project = options.name, board.project
         found = await client.find(ExecutableReplicaSet, name)
         if found is None:
@@ -119,21 +151,41 @@ async def _run_once(options: CommandOptions) -> int:
                 raise Failure(f"{project} has no service {name}; the services are: {', '.join(application.services)}")
             if application.services[name].is_process:
                 raise Failure(f"the session does not have {name}: add it with steersman up -d {name}, then run it")
-            return await run_container(client, application, name, options.words, board=board)
+
+            async def attach(container: str) -> int:
+                words = (runtime, *attach_arguments(container, terminal=terminal))
+                async with alone():
+                    return await _foreground(words, _own_context(), attaches=True)
+
+            return await run_container(
+                client, application, name, options.words, board=board, terminal=terminal, attach=attach
+            )
         spec = found.spec.template.spec
         services = _services(options)
         context = await _context(client, name, spec, lambda: blocking(board.row(name).depends_on, board.rows, services))
         words = options.words or [spec.executable_path, *(spec.args or ())]
-        return await _foreground(words, context)
+        async with alone():
+            return await _foreground(words, context)
+
+
+class _Session(NamedTuple):
+    """A session that ``run`` uses."""
+
+    client: Client
+    board: Board
+    runtime: str
+    """The program of the container runtime."""
+    alone: Callable[[], AbstractAsyncContextManager[None]]
+    """A block in which the session writes nothing to the terminal."""
 
 
 @asynccontextmanager
-async def _session(options: CommandOptions) -> AsyncGenerator[tuple[Client, Board]]:
-    """The client and board of the running session, or of a new one with only the dependencies of the service."""
+async def _session(options: CommandOptions) -> AsyncGenerator[_Session]:
+    """The running session, or a new one with only the dependencies of the service."""
     record = options.find()
     if record is not None and record.is_running:
         async with connected_board(record) as (client, board):
-            yield client, board
+            yield _Session(client, board, record.container_runtime, nullcontext)
         return
     output = Output(os.environ)
     selection = ServiceSelection(names=(options.name,), scales={options.name: 0})
@@ -141,7 +193,18 @@ async def _session(options: CommandOptions) -> AsyncGenerator[tuple[Client, Boar
         Project(options.source(), selection, report=output.note) as project,
         Board(project.client, project=project.identity.name) as board,
     ):
-        yield project.client, board
+        yield _Session(project.client, board, project.record.container_runtime, partial(_silence, output))
+
+
+@asynccontextmanager
+async def _silence(output: Output) -> AsyncGenerator[None]:
+    """Hold notes back: they would stand in the middle of what the command writes."""
+    await output.drain()
+    output.pause()
+    try:
+        yield
+    finally:
+        output.resume()
 
 
 def _services(options: CommandOptions) -> Mapping[str, ServiceDefinition]:

@@ -10,7 +10,7 @@ Guarantees
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -83,9 +83,21 @@ def create_arguments(launch: ContainerLaunch, env: Environment) -> Iterator[str]
     yield from ("--stop-timeout", str(round(launch.stop_timeout)))
     if launch.command is not None:
         yield from ("--entrypoint", launch.command)
+    # What passes through is not kept: it may be a whole database.
+    yield from ("--interactive", "--log-driver", "none") if launch.attach else ()
+    yield from ("--tty",) if launch.attach == "terminal" else ()
     yield from launch.run_args
     yield launch.image
     yield from launch.args
+
+
+def attach_arguments(container: str, *, terminal: bool, command: Sequence[str] = ()) -> tuple[str, ...]:
+    """The arguments that run a command in a container, or start a container, with the streams of the caller."""
+    # Otherwise Ctrl-P would wait for Ctrl-Q, which detaches.
+    keys = ("--detach-keys", "") if terminal else ()
+    if not command:
+        return ("start", "--attach", "--interactive", *keys, container)
+    return ("exec", "-it" if terminal else "-i", *keys, container, *command)
 
 
 def exec_arguments(launch: ExecLaunch, env: Environment, env_file: str) -> Iterator[str]:

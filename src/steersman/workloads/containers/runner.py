@@ -78,6 +78,8 @@ class ContainerLaunch(msgspec.Struct, frozen=True, kw_only=True):
     bound: bool = True
     """Whether the container ends with the session, also if the control plane is killed."""
     run_args: Sequence[str] = ()
+    attach: Literal["", "streams", "terminal"] = ""
+    """What the program that starts the container gives it; empty if it has no input, and the runtime keeps its output."""
 
 
 class ImageBuild(msgspec.Struct, frozen=True, kw_only=True):

@@ -18,7 +18,7 @@ from steersman.workloads.containers import (
 )
 from steersman.workloads.containers.creator import LIFECYCLE_KEY, NAME, UID
 from steersman.workloads.environment import effective_environment
-from steersman.workloads.kinds import Container, ContainerAdditions, ContainerSpec
+from steersman.workloads.kinds import Container, ContainerAdditions, ContainerAttach, ContainerSpec
 from steersman.workloads.launches import STOP_TIMEOUT, EnvFiles
 from steersman.workloads.serving import producers
 from steersman.workloads.templates import Addresses, expand
@@ -66,6 +66,11 @@ def grace_of(container: Container) -> float:
     """Seconds between the stop signal and SIGKILL."""
     timeout = (container.spec.steersman or ContainerAdditions()).stop_timeout
     return parse_duration(timeout).total_seconds() if timeout else STOP_TIMEOUT
+
+
+def attach_of(spec: ContainerSpec) -> ContainerAttach | None:
+    """The program that starts the container; None if the control plane does."""
+    return spec.steersman.attach if spec.steersman is not None else None
 
 
 def unsupported(spec: ContainerSpec) -> str:
@@ -117,6 +122,7 @@ def launch_of(
 ) -> ContainerLaunch:
     """What to create. ``ports`` has host ports for those that the spec leaves open, by the port of the container."""
     spec = container.spec
+    attach = attach_of(spec)
     labels = {each.key: each.value for each in spec.labels or ()}
     labels |= {NAME: container.key.name, UID: container.uid, LIFECYCLE_KEY: lifecycle_key}
     return ContainerLaunch(
@@ -146,6 +152,7 @@ def launch_of(
         stop_timeout=grace_of(container),
         bound=mode_of(spec) == "session",
         run_args=spec.run_args or (),
+        attach="" if attach is None else "terminal" if attach.terminal else "streams",
     )
 
 

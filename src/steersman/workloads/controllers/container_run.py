@@ -47,6 +47,10 @@ class Run(msgspec.Struct, kw_only=True):
     starting: bool = False
     created: str = ""
     """The id of a container that this control plane created, also if its start failed."""
+    attachable: bool = False
+    """Whether the container waits for the program that starts it."""
+    client_ended: bool = False
+    """Whether that program has ended."""
     facts: ContainerFacts | None = None
     """The container, once it was started or adopted."""
     stale: bool = False
@@ -246,6 +250,7 @@ def write_status(container: Container, state: ContainerState, run: Run, *, waiti
         std_err_file=run.stderr or None,
         restarts=run.restarts,
         restarted_at=run.restarted_at or None,
+        attachable=run.attachable,
     )
     for condition in _conditions(state, run, waiting_for):
         condition.observed_generation = container.generation

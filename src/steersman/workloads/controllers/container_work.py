@@ -73,6 +73,11 @@ class ContainerWork:
         run.stale = False
         self._begin(container.uid, run, "inspect", self._look_at(container, run.facts, run.output))
 
+    def look_for_start(self, container: Container, run: Run) -> None:
+        """Read the facts of a container that another program starts."""
+        run.stale = False
+        self._begin(container.uid, run, "inspect", self._look_for_start(run.created))
+
     def stop(self, container: Container, run: Run, grace: float) -> None:
         """Stop the container."""
         assert run.facts is not None
@@ -153,6 +158,8 @@ class ContainerWork:
             self._world.defer(container.uid, partial(_set_created, identity), "created")
             for data, destination in archives:
                 await self._runner.copy(identity, data, destination)
+            if launch.attach:
+                return _set_attachable
             await self._runner.start(identity)
             facts = await self._runner.find(identity)
         except ContainerRuntimeError as error:
@@ -223,6 +230,11 @@ class ContainerWork:
         since = known.finished_at or facts.finished_at or facts.started_at
         return partial(_set_facts, facts, *await self._follow(container, known.id, since))
 
+    async def _look_for_start(self, identity: str) -> Change:
+        facts = await self._runner.find(identity)
+        waits = facts is not None and facts.started_at is None and not facts.is_alive
+        return _unchanged if waits else _seen(facts)
+
     async def _inspect(self, identity: str) -> Change:
         return _seen(await self._runner.find(identity))
 
@@ -269,7 +281,7 @@ def _log_error(path: str, error: str) -> None:
 
 
 def _unchanged(run: Run) -> None:
-    """The work was cancelled."""
+    """The work was cancelled, or found nothing new."""
 
 
 def _finish(change: Change, run: Run) -> None:
@@ -292,7 +304,7 @@ def _set_missing(again: float, run: Run) -> None:
 
 def _set_outage(error: str, again: float, run: Run) -> None:
     run.retry_at = again
-    if run.facts is None:
+    if run.facts is None and not run.attachable:
         run.outage = f"The container runtime does not answer: {error}"
         run.looked = run.building = False
     else:
@@ -323,6 +335,10 @@ def _set_created(identity: str, run: Run) -> None:
     run.created = identity
 
 
+def _set_attachable(run: Run) -> None:
+    run.attachable = True
+
+
 def _set_adopted(facts: ContainerFacts, stdout: str, stderr: str, output: OutputCopy, run: Run) -> None:
     _set_looked(run)
     _set_facts(facts, stdout, stderr, output, run)
@@ -333,6 +349,7 @@ def _set_facts(facts: ContainerFacts, *rest: Any) -> None:
     if files:
         run.stdout, run.stderr, run.output = files
     run.outage = run.problem = ""
+    run.attachable = False
     run.looked_at = asyncio.get_running_loop().time()
     if facts.is_alive:
         run.exited_at = None

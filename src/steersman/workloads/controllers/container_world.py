@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from functools import partial
@@ -13,6 +14,8 @@ from steersman.aio import Supervisor
 from steersman.controller import Emit
 from steersman.workloads.containers import ContainerRunner, ContainerRuntimeError, RuntimeEvent
 from steersman.workloads.controllers.container_run import Run
+from steersman.workloads.kinds import ContainerAttach
+from steersman.workloads.monitored_process import wait_for_end
 from steersman.workloads.world import World
 
 _log = logging.getLogger("steersman.workloads")
@@ -34,6 +37,9 @@ class ContainerWorld(World[Run]):
         super().__init__("containers", Run, limit=limit)
         self._runner = runner
         self._needed = asyncio.Event()
+        self._watches: Supervisor | None = None
+        #: The tasks that wait for the programs that start containers, by the uid of the Container.
+        self._clients: dict[str, asyncio.Task[None]] = {}
 
     def work(self, work: Coroutine[Any, Any, None], *, name: str) -> asyncio.Task[None]:
         """Run slow work as a task. From the first work on, events are followed."""
@@ -45,10 +51,29 @@ class ContainerWorld(World[Run]):
         async with Supervisor() as tasks:
             tasks.start(self._harvest(), name="leftovers of killed sessions")
             tasks.start(self._listen(), name="events of the container runtime")
+            self._watches = tasks
             try:
                 await super().run(emit, started)
             finally:
+                self._watches = None
                 tasks.cancel()
+
+    def watch_client(self, uid: str, attach: ContainerAttach) -> None:
+        """Wait for the end of the program that starts a container, and note it in the record."""
+        if uid not in self._clients and self._watches is not None and sys.platform == "linux":
+            name = f"client of a container: pid {attach.pid}"
+            self._clients[uid] = self._watches.start(self._wait_for_client(uid, attach), name=name)
+
+    def forget(self, uid: str) -> None:
+        """Drop a record, when nothing of it is left in the real world."""
+        super().forget(uid)
+        task = self._clients.pop(uid, None)
+        if task is not None:
+            task.cancel()
+
+    async def _wait_for_client(self, uid: str, attach: ContainerAttach) -> None:
+        await wait_for_end(attach.pid, attach.start_ticks)
+        self.defer(uid, _mark_client_ended, "the program that started the container has ended")
 
     async def _harvest(self) -> None:
         # Without containers there is no hurry, and the commands of the runtime would slow down the start of processes.
@@ -72,7 +97,8 @@ class ContainerWorld(World[Run]):
     def _hear(self, event: RuntimeEvent) -> None:
         for uid, run in self:
             facts = run.facts
-            if facts is not None and event.id in {"", facts.id}:
+            known = facts.id if facts is not None else run.created if run.attachable else None
+            if known is not None and event.id in {"", known}:
                 self.defer(uid, _mark_stale, event.action or "events were lost")
             elif facts is None and (run.missing or (run.outage and not event.id)):
                 self.defer(uid, _look_again, event.action)
@@ -82,6 +108,10 @@ class ContainerWorld(World[Run]):
 
 def _mark_stale(run: Run) -> None:
     run.stale = True
+
+
+def _mark_client_ended(run: Run) -> None:
+    run.client_ended = True
 
 
 def _mark_early_end(identity: str, run: Run) -> None:

@@ -5,6 +5,7 @@ Guarantees
 - A finalizer precedes the container. A session container is gone before its object is.
 - A reconcile only decides: the commands of the runtime run as bounded work beside it.
 - A runtime that does not answer is a state, RuntimeUnhealthy, which ends by itself.
+- The program that starts a container may end in any way: its Container is then deleted.
 - A stop or restart that an annotation requests is stored in the record, so a repeated reconcile repeats nothing.
 - The states that a client sees follow one another as `transitions` has it.
 """
@@ -24,6 +25,7 @@ from steersman.workloads.containers import ContainerRunner
 from steersman.workloads.controllers.container_addresses import ContainerAddresses
 from steersman.workloads.controllers.container_connections import keep_connections
 from steersman.workloads.controllers.container_launch import (
+    attach_of,
     container_lifecycle_key,
     creates,
     grace_of,
@@ -111,6 +113,12 @@ class _Containers:
         run = self._world.record(container)
         if container.deleting:
             return await self._delete(ctx, container, run)
+        attach = attach_of(container.spec)
+        if attach is not None:
+            self._world.watch_client(container.uid, attach)
+        if run.client_ended:
+            await ctx.client.delete(container, missing_ok=True)
+            return Done()
         before: ContainerState = container.status.state if container.status is not None else ""
         news = follow_annotations(container, run)
         if before in FINAL and run.facts is None and not (run.failure or run.again or run.repeats):
@@ -140,9 +148,8 @@ class _Containers:
                 self._stop(container, run)
             return ""
         try:
-            if run.facts is not None:
-                self._supervise(container, run)
-                return ""
+            if run.facts is not None or run.attachable:
+                return self._look_after(container, run)
             return await self._prepare(ctx, container, run)
         except NotYet as error:
             run.starting = True
@@ -216,6 +223,15 @@ class _Containers:
                     self._ports.release(key)
                 ports[each.container_port] = await self._ports.allocate(key)
         return ports
+
+    def _look_after(self, container: Container, run: Run) -> str:
+        """Look at a container that was created or started. Returns what it waits for."""
+        if run.facts is not None:
+            self._supervise(container, run)
+            return ""
+        if run.stale and asyncio.get_running_loop().time() >= run.retry_at:
+            self._work.look_for_start(container, run)
+        return "its client to start it"
 
     def _supervise(self, container: Container, run: Run) -> None:
         """Look at a container that was started, and stop it if its spec says so."""
@@ -338,7 +354,8 @@ class _Containers:
             return Done()
         now = asyncio.get_running_loop().time()
         if run.facts is None:
-            return RequeueAfter(max(run.retry_at - now, 0.05)) if not run.looked and not waits else Done()
+            looks = run.stale if run.attachable else not run.looked and not waits
+            return RequeueAfter(max(run.retry_at - now, 0.05)) if looks else Done()
         if not run.facts.is_alive:
             run.stale = True
             return RequeueAfter(_RESTARTS)

@@ -8,6 +8,7 @@ Guarantees
 
 from steersman.workloads.kinds.additions import (
     ContainerAdditions,
+    ContainerAttach,
     ContainerObservation,
     Dependency,
     FileWatch,
@@ -112,6 +113,7 @@ __all__ = [
     "AmbientEnvironment",
     "Container",
     "ContainerAdditions",
+    "ContainerAttach",
     "ContainerBuildContext",
     "ContainerBuildSecret",
     "ContainerExec",

@@ -77,10 +77,25 @@ class ReplicaSetAdditions(Struct):
     watch: FileWatch | None = None
 
 
+class ContainerAttach(Struct):
+    """The program of this machine that starts a container, and is its input and output."""
+
+    pid: Annotated[int, Minimum(1)]
+    start_ticks: int | None = None
+    """When the program began, in clock ticks since the start of the system: a pid can be used again."""
+    terminal: bool = False
+    """Whether the container has a terminal."""
+
+
 class ContainerAdditions(WorkloadAdditions):
     """Options of a container."""
 
     watch: FileWatch | None = None
+    attach: ContainerAttach | None = None
+    """The program that starts the container, with ``start --attach`` of the runtime; the control plane starts it if unset.
+
+    The control plane keeps no output of the container, and deletes the Container when the program has ended.
+    """
 
 
 class ProcessObservation(Struct):
@@ -106,6 +121,8 @@ class ContainerObservation(ProcessObservation):
     """How often the annotation ``steersman.dev/restarted-at``, or a start after a stop, began another run."""
     restarted_at: str | None = None
     """The value of the annotation ``steersman.dev/restarted-at`` that the container has followed."""
+    attachable: bool = False
+    """Whether the container waits for the program of ``spec.steersman.attach`` to start it."""
 
 
 class ReplicaSetObservation(Struct):

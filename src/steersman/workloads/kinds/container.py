@@ -78,6 +78,13 @@ class ContainerSpec(
             rule="(self.mode == 'session' && !self.persistent) || has(self.containerName)",
             message="containerName names the container to reuse: modes other than session need it",
         ),
+        Rule(
+            rule=(
+                "!has(self.steersman) || !has(self.steersman.attach)"
+                " || (self.mode == 'session' && !self.persistent && self.restartPolicy == 'no')"
+            ),
+            message="steersman.attach names a program that starts the container once: use mode session and restartPolicy no",
+        ),
     ),
 ):
     """An image and what to run of it. After creation only start, stop, networks and the probes can change."""

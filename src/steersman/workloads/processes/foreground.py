@@ -6,7 +6,7 @@ Guarantees
 - A command of another user gets a terminal of its own instead of this one, which this program copies from and to. So it
   can neither type into this terminal nor read what is typed there later.
 - Standard streams that are no terminals are passed on, so pipes and files work; the command gets no other descriptor.
-- The terminal has its former modes at the end, whatever happened.
+- The terminal has its former modes after a command that a signal killed, and after one of another user.
 """
 
 from __future__ import annotations
@@ -17,9 +17,13 @@ import os
 import signal
 import socket
 import sys
+import termios
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
+from functools import partial
+from itertools import count
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -42,6 +46,11 @@ class ForegroundCommand(msgspec.Struct, frozen=True, kw_only=True):
     folder: str
     user: str = ""
     """As in `Launch`."""
+    attaches: bool = False
+    """Whether the command only attaches a program that runs elsewhere, in a container.
+
+    SIGTERM, SIGHUP and the second Ctrl-C then end the command at once, and the caller ends the program.
+    """
 
 
 class CannotRun(Exception):
@@ -54,23 +63,61 @@ class CannotRun(Exception):
 
 async def run_in_foreground(command: ForegroundCommand) -> int:
     """Run a command until it ends; returns its exit code, as a shell does. Raises `CannotRun`."""
-    loop = asyncio.get_running_loop()
     with ExitStack() as stack:
         terminals = [each for each in _STREAMS if command.user and os.isatty(each)]
         relay = stack.enter_context(TerminalRelay(terminals)) if terminals else None
+        modes = _modes() if relay is None else None
         process = await _start(command, relay, terminals)
+        received = _handle_signals(command, process)
         try:
-            for number in (signal.SIGTERM, signal.SIGHUP, *((signal.SIGINT, signal.SIGQUIT) if command.user else ())):
-                loop.add_signal_handler(number, _forward, process, number)
-            if not command.user:
-                # The terminal also sends Ctrl-C to the command, which handles it.
-                loop.add_signal_handler(signal.SIGINT, lambda: None)
             code = await (relay.copy_until(process.wait()) if relay is not None else process.wait())
         finally:
             if process.returncode is None:
                 process.kill()
                 await process.wait()
+            if modes is not None and (process.returncode or 0) < 0 and _modes() is not None:
+                # The command had no time to restore them.
+                termios.tcsetattr(0, termios.TCSADRAIN, modes)
+    if received:
+        return 128 + received[0]
     return code if code >= 0 else 128 - code
+
+
+def _handle_signals(command: ForegroundCommand, process: asyncio.subprocess.Process) -> list[int]:
+    """Pass signals on to the command, or end it. Returns a list that gets the signal that ended it."""
+    loop = asyncio.get_running_loop()
+    received: list[int] = []
+
+    def end(number: int) -> None:
+        received.append(number)
+        with suppress(ProcessLookupError):
+            process.kill()
+
+    interrupts = count(1)
+
+    def interrupt() -> None:
+        # The terminal also sends Ctrl-C to the command, which handles it.
+        if next(interrupts) > 1 and command.attaches:
+            end(signal.SIGINT)
+
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        loop.add_signal_handler(
+            number, partial(end, number) if command.attaches else partial(_forward, process, number)
+        )
+    if command.user:
+        for number in (signal.SIGINT, signal.SIGQUIT):
+            loop.add_signal_handler(number, _forward, process, number)
+    else:
+        loop.add_signal_handler(signal.SIGINT, interrupt)
+    return received
+
+
+def _modes() -> list[Any] | None:
+    """The modes of the terminal at standard input; None if this program may not change them."""
+    try:
+        return termios.tcgetattr(0) if os.tcgetpgrp(0) == os.getpgrp() else None
+    except (OSError, termios.error):
+        return None
 
 
 async def _start(
