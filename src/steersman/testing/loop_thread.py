@@ -13,6 +13,8 @@ from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager, suppress
 from typing import Any, Generic, TypeVar
 
+from steersman.aio import call_on
+
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -57,7 +59,7 @@ class LoopThread(Generic[T]):
 
     async def call(self, work: Coroutine[Any, Any, R]) -> R:
         """Run `work` on the loop and wait for it on the caller's."""
-        return await asyncio.wrap_future(self.submit(work))
+        return await call_on(self._loop, work)
 
     def _interrupt(self) -> None:
         self._stopping.set()
