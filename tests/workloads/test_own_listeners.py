@@ -17,6 +17,7 @@ from steersman.aio import Supervisor
 from steersman.workloads.probes import HttpCheck, RealProber, TcpCheck, Verdict
 from steersman.workloads.processes import ZygoteRunner
 from steersman.workloads.proxies import Forwarding, Listeners, RelayProxy
+from steersman.workloads.proxies.relay.listeners import SocketQueries
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the kernel of Linux says who listens")
 
@@ -93,7 +94,9 @@ async def test_a_program_that_takes_the_port_of_a_service_gets_no_connection():
 def test_the_kernel_and_its_files_name_the_same_listener():
     """Rule: without sock_diag, /proc/net has the answer."""
     asked, read = Listeners(), Listeners()
-    assert asked.has_netlink, "this kernel has sock_diag"
+    queries = SocketQueries.open()
+    assert queries is not None, "this kernel has sock_diag"
+    queries.close()
     read.close()
     with socket.create_server(("127.0.0.1", 0)) as first, socket.socket(socket.AF_INET6) as second:
         second.bind(("::1", 0))
@@ -112,6 +115,19 @@ def test_the_kernel_and_its_files_name_the_same_listener():
                 assert found is not None
                 assert found.inode == os.fstat(both.fileno()).st_ino
     asked.close()
+
+
+def test_a_late_answer_of_the_kernel_is_not_that_of_the_next_query():
+    """Rule: a connection never goes to the socket that an earlier query asked for."""
+    queries = SocketQueries.open()
+    assert queries is not None
+    with socket.create_server(("127.0.0.1", 0)) as first, socket.create_server(("127.0.0.1", 0)) as second:
+        # The answer of this one stays unread.
+        queries.send(*first.getsockname())
+        found = queries.find(*second.getsockname())
+        assert found is not None
+        assert found.inode == os.fstat(second.fileno()).st_ino
+    queries.close()
 
 
 @pytest.fixture

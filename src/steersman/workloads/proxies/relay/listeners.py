@@ -16,7 +16,9 @@ import struct
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
-_SOCK_DIAG, _BY_FAMILY, _ERROR, _REQUEST = 4, 20, 2, 1
+_SOCK_DIAG, _BY_FAMILY, _REQUEST = 4, 20, 1
+#: The port of the kernel among netlink sockets, and the seconds that it has for an answer.
+_KERNEL, _ANSWER = 0, 1.0
 _LISTEN, _ANY_COOKIE = 10, b"\xff" * 8
 _HEADER = struct.Struct("=IHHII")
 #: Where an answer has the user and inode of a socket, and its cookie, after the header.
@@ -44,20 +46,15 @@ class Listeners:
     """Looks up listening sockets and their owners."""
 
     def __init__(self) -> None:
-        self._netlink = _open_netlink()
+        self._kernel = SocketQueries.open()
         #: Sockets that belong to the tree of a process.
         self._owned: dict[tuple[int, int, bytes], None] = {}
 
-    @property
-    def has_netlink(self) -> bool:
-        """Whether the kernel answers, and no file has to be read."""
-        return self._netlink is not None
-
     def close(self) -> None:
         """Close the socket to the kernel. Later lookups read files."""
-        if self._netlink is not None:
-            self._netlink.close()
-            self._netlink = None
+        if self._kernel is not None:
+            self._kernel.close()
+            self._kernel = None
 
     def find(self, roots: Iterable[int], address: str, port: int) -> Listener | None:
         """The listener of one of these process trees at an address; at a loopback address, also at the other one."""
@@ -69,8 +66,9 @@ class Listeners:
 
     def at(self, address: str, port: int) -> Listener | None:
         """The socket that would get a connection to an address; None if nothing listens there."""
-        if self._netlink is not None:
-            return _ask(self._netlink, address, port)
+        if self._kernel is not None:
+            with suppress(OSError):
+                return self._kernel.find(address, port)
         return _listed(address, port)
 
     def _owns(self, root: int, listener: Listener) -> bool:
@@ -95,34 +93,60 @@ def candidates(address: str) -> tuple[str, ...]:
     return (address, *(each for each in _LOOPBACK if each != address)) if address in _LOOPBACK else (address,)
 
 
-def _open_netlink() -> socket.socket | None:
-    """A socket to `sock_diag`; None if the kernel does not find a socket that listens."""
-    try:
-        with socket.create_server(("127.0.0.1", 0)) as own:
-            found = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, _SOCK_DIAG)
-            try:
-                found.settimeout(1.0)
-                answer = _ask(found, *own.getsockname())
-                if answer is not None and answer.inode == os.fstat(own.fileno()).st_ino:
-                    return found
-            except OSError:
-                pass
-            found.close()
-    except (OSError, AttributeError):
-        pass
-    return None
+class SocketQueries:
+    """Asks the kernel for sockets that listen (`sock_diag`).
 
+    A query has a number, and its answer has the same: a late answer is not taken for that of the next query.
+    """
 
-def _ask(netlink: socket.socket, address: str, port: int) -> Listener | None:
-    family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    place = struct.pack("!HH", port, 0) + socket.inet_pton(family, address).ljust(16, b"\0") + bytes(20)
-    body = struct.pack("=BBBBI", family, socket.IPPROTO_TCP, 0, 0, 1 << _LISTEN) + place + _ANY_COOKIE
-    netlink.send(_HEADER.pack(_HEADER.size + len(body), _BY_FAMILY, _REQUEST, 0, 0) + body)
-    answer = netlink.recv(4096)
-    if _HEADER.unpack_from(answer)[1] != _BY_FAMILY or answer[_HEADER.size + 1] != _LISTEN:
+    def __init__(self, netlink: socket.socket) -> None:
+        self._netlink = netlink
+        self._number = 0
+
+    @classmethod
+    def open(cls) -> SocketQueries | None:
+        """Make queries possible; None if the kernel does not find a socket that listens."""
+        try:
+            with socket.create_server(("127.0.0.1", 0)) as own:
+                netlink = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, _SOCK_DIAG)
+                try:
+                    netlink.settimeout(_ANSWER)
+                    found = cls(netlink)
+                    answer = found.find(*own.getsockname())
+                    if answer is not None and answer.inode == os.fstat(own.fileno()).st_ino:
+                        return found
+                except OSError:
+                    pass
+                netlink.close()
+        except (OSError, AttributeError):
+            pass
         return None
-    uid, inode = _OWNER.unpack_from(answer, _OWNER_AT)
-    return Listener(address, uid, inode, answer[_COOKIE])
+
+    def close(self) -> None:
+        """Close the socket to the kernel."""
+        self._netlink.close()
+
+    def find(self, address: str, port: int) -> Listener | None:
+        """The socket that would get a connection to an address. Raises `OSError` if the kernel does not answer."""
+        number = self.send(address, port)
+        while True:
+            answer, (sender, _) = self._netlink.recvfrom(4096)
+            _, kind, _, answered, _ = _HEADER.unpack_from(answer)
+            if sender == _KERNEL and answered == number:
+                break
+        if kind != _BY_FAMILY or answer[_HEADER.size + 1] != _LISTEN:
+            return None
+        uid, inode = _OWNER.unpack_from(answer, _OWNER_AT)
+        return Listener(address, uid, inode, answer[_COOKIE])
+
+    def send(self, address: str, port: int) -> int:
+        """Send a query; returns its number."""
+        family = socket.AF_INET6 if ":" in address else socket.AF_INET
+        place = struct.pack("!HH", port, 0) + socket.inet_pton(family, address).ljust(16, b"\0") + bytes(20)
+        body = struct.pack("=BBBBI", family, socket.IPPROTO_TCP, 0, 0, 1 << _LISTEN) + place + _ANY_COOKIE
+        self._number = (self._number + 1) & 0xFFFFFFFF
+        self._netlink.send(_HEADER.pack(_HEADER.size + len(body), _BY_FAMILY, _REQUEST, self._number, 0) + body)
+        return self._number
 
 
 def _listed(address: str, port: int) -> Listener | None:
