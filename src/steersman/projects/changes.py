@@ -4,6 +4,7 @@ Guarantees
 - Server-side apply: an unchanged object is not written, and fields of other field managers remain.
 - An object with a changed immutable field is deleted, and created again once its processes have ended.
 - Objects of the project that are no longer declared are deleted.
+- A workload that has the address of a Service by a template gets the new one when the Service moves.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from steersman.application import PROJECT, SERVICE, Application, ApplicationErro
 from steersman.client import Client
 from steersman.errors import Invalid
 from steersman.objects import Key, Kind, Object, Unstructured, parse_duration, tree_of
+from steersman.projects.moved_services import move, restart_processes, users, wait_until_moved
 from steersman.workloads.kinds import KINDS, Container, ContainerNetwork, ContainerVolume, ExecutableReplicaSet, Service
 
 #: The field manager of projects.
@@ -39,19 +41,27 @@ class AppliedChanges(msgspec.Struct):
     changed: list[str] = []
     replaced: list[str] = []
     deleted: list[str] = []
+    #: Where Services have moved, by their names: ``from port 8080 to 8081``.
+    moved: dict[str, str] = {}
+    #: Services that restart, because they had the address of a moved one.
+    restarted: list[str] = []
 
     def __bool__(self) -> bool:
-        return bool(self.created or self.changed or self.replaced or self.deleted)
+        return bool(self.created or self.changed or self.replaced or self.deleted or self.moved)
 
     def words(self) -> str:
-        """The changes as one phrase: ``web changed; worker and db created``."""
+        """The changes as one phrase: ``web changed; worker, db created; api moved from port 80 to 81``."""
         groups = {
             "created": self.created,
             "changed": self.changed,
             "replaced": self.replaced,
             "deleted": self.deleted,
         }
-        return "; ".join(f"{', '.join(dict.fromkeys(names))} {verb}" for verb, names in groups.items() if names)
+        phrases = [f"{', '.join(dict.fromkeys(names))} {verb}" for verb, names in groups.items() if names]
+        phrases += [f"{name} moved {where}" for name, where in self.moved.items()]
+        if self.restarted:
+            phrases.append(f"{', '.join(dict.fromkeys(self.restarted))} restarted with the new address")
+        return "; ".join(phrases)
 
 
 async def apply_application(
@@ -76,12 +86,7 @@ async def replace_containers(client: Client, application: Application, service: 
     """Delete the Containers of a service and create them again, which rebuilds their images."""
     for each in application_objects(application, project=project):
         if isinstance(each, Container) and (each.metadata.labels or {}).get(SERVICE) == service:
-            wanted = Unstructured(tree_of(each))
-            kind = Kind(wanted.api_version, wanted.kind)
-            if (before := await client.find(kind, wanted.key)) is not None:
-                await client.delete(kind, wanted.key, missing_ok=True)
-                await _until_gone(client, kind, before)
-            await client.apply(wanted, force=True, field_manager=FIELD_MANAGER)
+            await _replace(client, Unstructured(tree_of(each)))
 
 
 async def apply_objects(
@@ -95,9 +100,34 @@ async def apply_objects(
     wanted = [Unstructured(tree_of(each)) for each in objects]
     for each in wanted:
         await _apply(client, each, changes)
+    if changes.moved:
+        await _pass_addresses(client, wanted, changes)
     if prune:
         await _prune(client, {(each.kind, each.key) for each in wanted}, project, changes)
     return changes
+
+
+async def _pass_addresses(client: Client, wanted: list[Unstructured], changes: AppliedChanges) -> None:
+    """Give the new addresses of moved Services to the workloads that still have the old ones."""
+    started = {*changes.created, *changes.changed, *changes.replaced}
+    left = [each for each in users(wanted, changes.moved) if _title(each) not in started]
+    if left:
+        await wait_until_moved(client, changes.moved)
+    for each in left:
+        if each.kind == "Container":
+            await _replace(client, each)
+        else:
+            await restart_processes(client, each)
+        changes.restarted.append(_title(each))
+
+
+async def _replace(client: Client, wanted: Unstructured) -> None:
+    """Delete an object, and create it again once its processes have ended."""
+    kind = Kind(wanted.api_version, wanted.kind)
+    if (before := await client.find(kind, wanted.key)) is not None:
+        await client.delete(kind, wanted.key, missing_ok=True)
+        await _until_gone(client, kind, before)
+    await client.apply(wanted, force=True, field_manager=FIELD_MANAGER)
 
 
 async def _apply(client: Client, wanted: Unstructured, changes: AppliedChanges) -> None:
@@ -111,13 +141,13 @@ async def _apply(client: Client, wanted: Unstructured, changes: AppliedChanges) 
     except Invalid as error:
         if before is None or not _is_immutable(error):
             raise
-        await client.delete(kind, key, missing_ok=True)
-        await _until_gone(client, kind, before)
-        await client.apply(wanted, force=True, field_manager=FIELD_MANAGER)
+        await _replace(client, wanted)
         changes.replaced.append(_title(before))
         return
     if before is None:
         changes.created.append(_title(after))
+    elif before.generation != after.generation and after.kind == "Service" and (where := move(before, after)):
+        changes.moved[after.key.name] = where
     elif before.generation != after.generation:
         changes.changed.append(_title(after))
 

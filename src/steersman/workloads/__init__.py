@@ -52,6 +52,7 @@ if TYPE_CHECKING:
         run_in_foreground as run_in_foreground,
     )
     from steersman.workloads.session import open_session as open_session
+    from steersman.workloads.templates import reached_services as reached_services
     from steersman.workloads.transitions import TRANSITIONS as TRANSITIONS
 else:
     __getattr__, __dir__ = lazy_names()

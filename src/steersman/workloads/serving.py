@@ -90,6 +90,11 @@ def unserved(service: Service) -> str:
     return condition.message if condition is not None and condition.status != "True" else ""
 
 
+def is_settled(service: Service) -> bool:
+    """Whether the status has the address of the present spec: after an edit, it has the old one for a moment."""
+    return service.status is not None and service.status.observed_generation in {None, service.generation}
+
+
 def process_behind(endpoint: Endpoint) -> int:
     """The process whose tree must listen at an Endpoint; 0 if any may, such as that of a container runtime."""
     text = (endpoint.metadata.annotations or {}).get(PROCESS, "")

@@ -54,6 +54,11 @@ class Calls(NamedTuple):
     reached: frozenset[str]
 
 
+def reached_services(texts: Iterable[str]) -> frozenset[str]:
+    """The services whose addresses templates in these texts ask for."""
+    return calls(texts).reached
+
+
 def calls(texts: Iterable[str]) -> Calls:
     """The services that templates in these texts name."""
     serving: set[str] = set()

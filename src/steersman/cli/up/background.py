@@ -171,7 +171,7 @@ async def apply_to_session(
     for row in board.rows:
         if row.name in application.services and row.state == "stopped":
             await board.start(row.name)
-    words = changes.words() if changes else "no service changes"
+    words = changes.words() if changes else "its services are as the files say"
     output.note(f"{record.name} is already running (pid {record.pid}): {words}")
 
 

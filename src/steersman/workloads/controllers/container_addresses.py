@@ -22,7 +22,7 @@ from steersman.workloads.kinds import (
     Service,
 )
 from steersman.workloads.launches import texts_with_templates
-from steersman.workloads.serving import InvalidProducers, producers, unserved
+from steersman.workloads.serving import InvalidProducers, is_settled, producers, unserved
 from steersman.workloads.templates import Address, Addresses, NotYet, calls
 
 #: The ContainerNetwork that a Container joins if its spec names none.
@@ -88,7 +88,7 @@ class ContainerAddresses:
                 reached[name] = Address(name, inside[name])
             elif service is not None:
                 # At the address of a service that is not served, another program may listen.
-                is_served = service.status is not None and not unserved(service)
+                is_served = is_settled(service) and not unserved(service)
                 port = service.status.effective_port if service.status is not None and is_served else None
                 reached[name] = Address(name, port or 0)
         return Addresses(serving, reached)

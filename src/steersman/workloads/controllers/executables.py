@@ -69,7 +69,7 @@ from steersman.workloads.processes import (
     ProcessRunner,
     Started,
 )
-from steersman.workloads.serving import InvalidProducers, keep_endpoints, producers, unserved
+from steersman.workloads.serving import InvalidProducers, is_settled, keep_endpoints, producers, unserved
 from steersman.workloads.system_log import SystemLog
 from steersman.workloads.templates import Address, Addresses, NotYet, calls, expand
 from steersman.workloads.transitions import steps
@@ -231,7 +231,7 @@ class _Executables:
             service = await ctx.client.find(Service, Key("", name))
             if service is not None:
                 # At the address of a service that is not served, another program may listen.
-                status = service.status if not unserved(service) else None
+                status = service.status if is_settled(service) and not unserved(service) else None
                 host, port = (status.effective_address, status.effective_port) if status is not None else (None, None)
                 services[name] = Address(host or "", port or 0)
         return services
