@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import os
 import re
+import shutil
 import signal
 import sys
 from contextlib import suppress
@@ -256,6 +258,46 @@ async def test_a_process_ends_with_the_process_that_it_monitors(tmp_path):
         assert await events.first(Exited) == Exited(-signal.SIGTERM)
         await runner.start(launch(tmp_path, "sleep 300", monitor_pid=other.pid), late)
         assert await late.first(Exited) == Exited(-signal.SIGTERM)
+
+
+@pytest.fixture
+def hung_program(tmp_path):
+    """A program whose file cannot be opened, as on a network file system whose server does not answer."""
+    path = tmp_path / "hung"
+    shutil.copy(shutil.which("sleep"), path)
+    # The kernel tells the owner of the lease that another process opens the file.
+    before = signal.signal(signal.SIGIO, signal.SIG_IGN)
+    with path.open("rb") as file:
+        fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+        yield str(path)
+    signal.signal(signal.SIGIO, before)
+
+
+async def test_a_program_that_hangs_while_it_starts_can_be_stopped(tmp_path, hung_program):
+    """Otherwise ``steersman down`` would wait for its file system."""
+    events, others = Events(), Events()
+    options = {"program": hung_program, "args": ("300",)}
+    async with ZygoteRunner() as runner:
+        process = await runner.start(launch(tmp_path, "", **options), events)
+        await eventually(lambda: is_opening(runner.pid), within=30)
+        process.stop(signal=signal.SIGTERM, timeout=300.0)
+        # The kernel breaks a lease after 45 seconds.
+        async with asyncio.timeout(30):
+            await events.first(Ended)
+        assert [type(each) for each in events.seen] == [Started, Exited, Ended]
+        # The end of the runner ends it too.
+        await runner.start(launch(tmp_path, "", **options), others)
+        await eventually(lambda: is_opening(runner.pid), within=30)
+    await until_gone(tmp_path)
+
+
+def is_opening(zygote):
+    """Whether a process of a shim waits to open its program."""
+    for shim in Path(f"/proc/{zygote}/task/{zygote}/children").read_text().split():
+        for pid in Path(f"/proc/{shim}/task/{shim}/children").read_text().split():
+            if "lease" in Path(f"/proc/{pid}/wchan").read_text():
+                return True
+    return False
 
 
 async def test_output_is_bounded_and_rotated(tmp_path):

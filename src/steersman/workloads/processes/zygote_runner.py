@@ -23,6 +23,8 @@ _log = logging.getLogger("steersman.workloads")
 _LINE = 64 << 10
 #: Seconds to wait for news of a zygote that lost a request.
 _AFTER_LOSS = 0.05
+#: Seconds that SIGKILL has to end the last processes, after the longest stop timeout.
+_LAST = 10.0
 #: Starts the zygote's package by itself: importing it as a part of Steersman would make every shim larger.
 _PROGRAM = f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); from zygote.server import main; main()"
 
@@ -100,7 +102,8 @@ class _Link(asyncio.Protocol):
 class ZygoteRunner:
     """Starts processes that end with this program, however it ends.
 
-    When its ``async with`` block ends, it stops all processes but the persistent ones, each with its own timeout.
+    When its ``async with`` block ends, it stops all processes but the persistent ones, each with its own timeout. It does not
+    wait for processes that the kernel cannot kill.
     """
 
     def __init__(self) -> None:
@@ -108,6 +111,8 @@ class ZygoteRunner:
         self._control: socket.socket | None = None
         self._lock = asyncio.Lock()
         self._links: set[_Link] = set()
+        #: The longest stop timeout of a process.
+        self._longest_stop = 0.0
         #: The value of a variable by which the next control plane finds what this one may leave behind.
         self._mark = ""
 
@@ -129,7 +134,14 @@ class ZygoteRunner:
         if self._control is not None:
             self._control.close()
         if self._zygote is not None:
-            await self._zygote.wait()
+            try:
+                async with asyncio.timeout(self._longest_stop + _LAST):
+                    await self._zygote.wait()
+            except TimeoutError:
+                # Not even SIGKILL ends a process that waits for a disk. Its shim goes on without the zygote.
+                _log.warning("some processes cannot be killed: their shims wait for them")
+                self._zygote.kill()
+                await self._zygote.wait()
 
     @property
     def pid(self) -> int | None:
@@ -142,6 +154,7 @@ class ZygoteRunner:
         env = {name: value for name, value in launch.env.items() if name not in {SESSION, ZYGOTE}}
         launch = msgspec.structs.replace(launch, env=env if launch.socket else {**env, SESSION: self._mark})
         message = launch_message(launch)
+        self._longest_stop = max(self._longest_stop, launch.stop_timeout)
         while True:
             link = await self._shim(listener, is_persistent=bool(launch.socket))
             # A zygote that was killed loses the request. Nothing was launched then, so that it can be repeated.

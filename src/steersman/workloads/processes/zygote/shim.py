@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 #: Seconds between two rounds of SIGKILL, before the first report of what a stop waits for, and between two reports.
 KILL_ROUND, _FIRST_REPORT, _REPORT = 0.05, 0.5, 1.0
 _CHUNK = 16384
+#: What the process that becomes the program reports when it has read the launch message.
+_HAS_READ = b"\n"
 #: The most pids in one event: a program can have any number of descendants, and a line has a maximum length.
 _PIDS = 1000
 
@@ -64,6 +66,10 @@ class Shim:
         self._logs: dict[int, Log | Terminal] = {}
         self._terminal: Terminal | None = None
         self._root = 0
+        #: A pipe that closes when the program starts, and has the reason if it cannot; -1 after that.
+        self._start_report = -1
+        #: Why the program could not be started.
+        self._problem = b""
         self._left = b""
         self._listener: socket.socket | None = None
         #: A descriptor of the process whose end also ends this one; -1 if there is none.
@@ -79,20 +85,19 @@ class Shim:
         """Start the program, and return when no descendant is left."""
         self._poll.register(self._wake, select.POLLIN)
         self._poll.register(self._control, select.POLLIN)
-        problem = self._start()
-        if problem:
-            self._say(b"failed " + problem.replace(b"\n", b" "))
-            return
-        if self._launch.socket:
-            self._listen()
-        if self._launch.monitor_pid:
-            self._monitor()
-        while True:
+        self._start()
+        while not self._problem:
             for descriptor, _ in self._poll.poll(self._patience()):
                 self._turn(descriptor)
-            if not self._reap():
+            # Until the program has started, its process is the only child, and its end closes the pipe first.
+            if self._start_report < 0 and not self._problem and not self._reap():
                 break
             self._escalate()
+        if self._problem:
+            self._say(b"failed " + self._problem.replace(b"\n", b" "))
+            if self._terminal is not None:
+                self._terminal.close()
+            return
         for descriptor in list(self._logs):
             while descriptor in self._logs and self._copy(descriptor):
                 pass
@@ -108,32 +113,44 @@ class Shim:
 
     # the program
 
-    def _start(self) -> bytes:
-        """Start the program. Returns why it could not be started; empty if it runs."""
+    def _start(self) -> None:
+        """Start the process that becomes the program. It may take any time: a file system may not answer."""
         launch = self._launch
-        failure, failure_w = os.pipe2(os.O_CLOEXEC)
+        self._start_report, report = os.pipe2(os.O_CLOEXEC)
         try:
             outputs = self._open_terminal() if launch.terminal else self._open_pipes()
         except OSError as error:
-            return f"{error.strerror}: terminal {launch.terminal}".encode()
-        pid = os.fork()
-        if not pid:
-            _become(self._control, (*outputs, failure_w), launch)
-        for descriptor in {*outputs, failure_w}:
+            self._problem = f"{error.strerror}: terminal {launch.terminal}".encode()
+            return
+        self._root = os.fork()
+        if not self._root:
+            _become(self._control, (*outputs, report), launch)
+        for descriptor in {*outputs, report}:
             os.close(descriptor)
-        problem = os.read(failure, 4096)
-        os.close(failure)
+        # The process reads the launch message from the socket first: orders come after it.
+        early = os.read(self._start_report, len(_HAS_READ))
+        if early == _HAS_READ:
+            self._poll.register(self._start_report, select.POLLIN)
+        else:
+            self._note_start(early)
+
+    def _note_start(self, early: bytes = b"") -> None:
+        """Note that the program has started, or why it could not; ``early`` is what was read of the reason."""
+        report, self._start_report = self._start_report, -1
+        problem = early + os.read(report, 4096)
+        os.close(report)
         if problem:
-            os.waitpid(pid, 0)
-            if self._terminal is not None:
-                self._terminal.close()
-            return problem.partition(b" ")[2]
-        self._root = pid
+            os.waitpid(self._root, 0)
+            self._problem = problem.partition(b" ")[2]
+            return
         # With its start time, in clock ticks since boot, a pid names one process for good.
-        identity = b"%d %d %d" % (pid, int(stat_fields(pid)[19]), os.getpid())
+        identity = b"%d %d %d" % (self._root, int(stat_fields(self._root)[19]), os.getpid())
         self._state = b"attached " + identity
         self._say(b"started " + identity)
-        return b""
+        if self._launch.socket:
+            self._listen()
+        if self._launch.monitor_pid:
+            self._monitor()
 
     def _open_pipes(self) -> tuple[int, int]:
         """Make a pipe with a log for each output of the program. Returns the ends of the program."""
@@ -161,6 +178,9 @@ class Shim:
     def _turn(self, descriptor: int) -> None:
         if descriptor == self._wake:
             drain(self._wake)
+        elif descriptor == self._start_report:
+            self._poll.unregister(descriptor)
+            self._note_start()
         elif descriptor in self._logs:
             self._copy(descriptor)
             if self._terminal is not None:
@@ -350,6 +370,7 @@ def _become(control: int, streams: tuple[int, int, int], launch: Launch) -> NoRe
         source = out if launch.terminal else os.open(os.devnull, os.O_RDONLY)
         for number, descriptor in enumerate((source, out, err)):
             os.dup2(descriptor, number)
+        os.write(report, _HAS_READ)
     except (OSError, ValueError) as error:
         report_failure(report, "the launch message", error)
         os._exit(127)
