@@ -300,6 +300,18 @@ def is_opening(zygote):
     return False
 
 
+async def test_what_a_process_starts_just_before_its_end_is_asked_to_end(tmp_path):
+    """Otherwise a stop would take its whole timeout."""
+    events = Events()
+    daemon = "trap 'sleep 300 & exit' TERM; touch ready; while :; do sleep 0.1; done"
+    script = 'sh -c "$DAEMON" & while ! test -e ready; do sleep 0.01; done'
+    env = {"PATH": os.environ["PATH"], "MARK": str(tmp_path), "DAEMON": daemon}
+    async with ZygoteRunner() as runner:
+        await runner.start(launch(tmp_path, script, env=env, stop_timeout=300.0), events)
+        await events.first(Ended)
+    await until_gone(tmp_path)
+
+
 async def test_output_is_bounded_and_rotated(tmp_path):
     events = Events()
     script = "i=0; while [ $i -lt 2000 ]; do echo line $i; i=$((i+1)); done"

@@ -80,6 +80,8 @@ class Shim:
         self._deadline = 0.0
         self._report_at = 0.0
         self._rounds = 0
+        #: Descendants that were asked to end.
+        self._asked: set[int] = set()
 
     def run(self) -> None:
         """Start the program, and return when no descendant is left."""
@@ -248,8 +250,10 @@ class Shim:
         if not self._deadline or now + timeout < self._deadline:
             self._deadline = now + timeout
         self._report_at = now + _FIRST_REPORT
-        for pid in (self._root,) if self._root else descendants(os.getpid(), children_by_parent()):
+        pids = (self._root,) if self._root else descendants(os.getpid(), children_by_parent())
+        for pid in pids:
             kill(pid, number)
+        self._asked.update(pids)
 
     def _escalate(self) -> None:
         now = time.monotonic()
@@ -265,6 +269,11 @@ class Shim:
             refused = [pid for pid in left if not kill(pid, KILL)]
             if refused and now >= self._report_at:
                 self._say(b"refused " + _listed(refused))
+        elif not self._root:
+            # A process may have started others just before it ended.
+            for pid in set(left) - self._asked:
+                kill(pid, TERM)
+            self._asked.update(left)
         if now >= self._report_at:
             self._report_at = now + _REPORT
             self._say(b"stopping " + _listed(left))
