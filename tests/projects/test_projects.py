@@ -23,6 +23,7 @@ from steersman.projects import (
     SessionRunning,
     apply_objects,
     find_session,
+    locked,
     read_record,
     write_record,
 )
@@ -153,6 +154,41 @@ async def test_a_full_disk_is_reported_once(source, monkeypatch):
     ]
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes another user")
+def test_a_state_folder_of_another_user_is_named_with_advice(tmp_path):
+    """Such as that of root after ``sudo -u`` without ``-H``."""
+    environment = {"HOME": str(tmp_path)}
+    (tmp_path / ".local" / "state" / "steersman").mkdir(parents=True)
+    tmp_path.chmod(0o700)
+    state = ProjectIdentity(tmp_path, "shop").state_folder(environment)
+    os.seteuid(65534)
+    try:
+        with pytest.raises(ProjectError, match=r"state folder .*\(Permission denied\): set XDG_STATE_HOME, or HOME"):
+            find_session(Path("/"), environment)
+        with pytest.raises(ProjectError, match="set XDG_STATE_HOME, or HOME"), locked(state):
+            pass
+    finally:
+        os.seteuid(0)
+
+
+@pytest.mark.parametrize("home", ["/dev/null", "/proc/self/fd"])
+def test_a_home_in_which_nothing_can_be_made_is_named_with_advice(home):
+    state = ProjectIdentity(Path("/"), "shop").state_folder({"HOME": home})
+    assert find_session(Path("/"), {"HOME": home}) is None
+    with pytest.raises(ProjectError, match=f"state folder {home}.*set XDG_STATE_HOME"), locked(state):
+        pass
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes another user")
+def test_a_user_without_a_home_folder_gets_advice():
+    os.seteuid(54321)
+    try:
+        with pytest.raises(OSError, match="user 54321 has no home folder: set XDG_STATE_HOME"):
+            ProjectIdentity(Path("/"), "shop").state_folder({})
+    finally:
+        os.seteuid(0)
+
+
 async def test_a_state_folder_that_is_a_link_is_refused_untouched(source, tmp_path):
     """Another user could let it lead to files of this user, which the start would remove."""
     state = project_of(source).state
@@ -161,7 +197,7 @@ async def test_a_state_folder_that_is_a_link_is_refused_untouched(source, tmp_pa
     (target / "logs").mkdir(parents=True)
     (target / "kubeconfig").write_text("precious")
     state.symlink_to(target)
-    with pytest.raises(PermissionError, match="is not a folder of this user"):
+    with pytest.raises(ProjectError, match=r"is not a folder of this user.*set XDG_STATE_HOME"):
         async with project_of(source):
             pass
     assert sorted(each.name for each in target.iterdir()) == ["kubeconfig", "logs"]

@@ -77,3 +77,17 @@ def test_the_process_that_holds_a_port_is_named(tmp_path, address, family):
         assert LocalPorts("shop", tmp_path / "ports.json").holder(address, port, other=True) is None
         assert (address, port) in {(each.address, each.port) for each in listening_sockets()}
     assert LocalPorts("shop", tmp_path / "ports.json").holder(address, port) is None
+
+
+async def test_a_registry_that_cannot_be_used_does_not_keep_a_service_from_its_port():
+    ports = LocalPorts("shop", Path("/dev/null/ports.json"))
+    first, second = await ports.allocate("a"), await ports.allocate("b")
+    assert first != second
+    assert await ports.allocate("a") == first
+
+
+def test_the_registry_is_in_the_state_folder_of_the_user(monkeypatch, tmp_path):
+    """The home folder may not be writable."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    asyncio.run(LocalPorts("shop").allocate("a"))
+    assert (tmp_path / "steersman" / "ports.json").exists()

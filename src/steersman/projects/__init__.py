@@ -15,12 +15,11 @@ What the room guarantees
 from typing import TYPE_CHECKING
 
 from steersman._lazy_names import lazy_names
-from steersman.projects.identity import ProjectIdentity as ProjectIdentity, state_home as state_home
+from steersman.projects.identity import ProjectError as ProjectError, ProjectIdentity as ProjectIdentity
 from steersman.projects.scales import outdated_scales as outdated_scales, with_scales as with_scales
 from steersman.projects.session_record import (
     SCALES as SCALES,
     SELECTION as SELECTION,
-    ProjectError as ProjectError,
     SessionRecord as SessionRecord,
     SessionRunning as SessionRunning,
     clean_session as clean_session,
@@ -33,6 +32,7 @@ from steersman.projects.session_record import (
     write_record as write_record,
 )
 from steersman.projects.source import ApplicationSource as ApplicationSource, ServiceSelection as ServiceSelection
+from steersman.workloads import state_home as state_home
 
 # Imported on first use: a command that finds a session needs no server.
 if TYPE_CHECKING:

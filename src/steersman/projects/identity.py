@@ -8,8 +8,14 @@ from pathlib import Path
 
 import msgspec
 
+from steersman.workloads import state_home
+
 #: The digits of the hash in the name of a state folder.
 _DIGITS = 10
+
+
+class ProjectError(Exception):
+    """A project cannot be used; the message says why and what to do."""
 
 
 class ProjectIdentity(msgspec.Struct, frozen=True):
@@ -23,12 +29,3 @@ class ProjectIdentity(msgspec.Struct, frozen=True):
         text = f"{self.folder.resolve()}\0{self.name}".encode(errors="surrogateescape")
         digest = hashlib.sha256(text).hexdigest()[:_DIGITS]
         return state_home(environment) / f"{self.name[:40]}-{digest}"
-
-
-def state_home(environment: Mapping[str, str]) -> Path:
-    """The folder of all projects: ``$XDG_STATE_HOME/steersman``."""
-    home = environment.get("XDG_STATE_HOME") or ""
-    if not home.startswith("/"):
-        # As the XDG specification demands, a relative path is ignored.
-        home = str(Path(environment.get("HOME") or Path.home()) / ".local" / "state")
-    return Path(home) / "steersman"

@@ -10,6 +10,7 @@ Guarantees
 from __future__ import annotations
 
 import asyncio
+import errno
 import fcntl
 import os
 from collections.abc import Callable, Generator, Mapping
@@ -18,18 +19,14 @@ from pathlib import Path
 
 import msgspec
 
-from steersman.projects.identity import state_home
-from steersman.workloads import open_session, start_time
+from steersman.projects.identity import ProjectError
+from steersman.workloads import open_session, start_time, state_home
 
 RECORD, LOCK = "session.json", "lock"
 #: The paths of the session's server at which commands change the scales, and add the services of a second ``up``.
 SCALES, SELECTION = "/admin/scales", "/admin/selection"
 #: Seconds between two reads of the record of a starting session.
 _LOOK = 0.02
-
-
-class ProjectError(Exception):
-    """A project cannot be used; the message says why and what to do."""
 
 
 class SessionRecord(msgspec.Struct, kw_only=True):
@@ -100,9 +97,15 @@ def clean_session(state: Path) -> None:
 
 
 def find_sessions(environment: Mapping[str, str]) -> list[SessionRecord]:
-    """The records of all projects, including those of killed processes."""
+    """The records of all projects, including those of killed processes. Raises `ProjectError` if it may not look."""
     home = state_home(environment)
-    found = [read_record(each.parent) for each in sorted(home.glob(f"*/{RECORD}"))]
+    try:
+        folders = sorted(each.path for each in os.scandir(home))
+    except PermissionError as error:
+        raise ProjectError(_state_advice(home, error)) from None
+    except OSError:
+        folders = []
+    found = [read_record(Path(each)) for each in folders]
     return [each for each in found if each is not None]
 
 
@@ -128,10 +131,15 @@ def find_session(folder: Path, environment: Mapping[str, str], *, name: str | No
 def locked(state: Path) -> Generator[None]:
     """Lock a state folder for this process; create the folder if it is missing.
 
-    Raises `SessionRunning` if another process has the lock, and `PermissionError` if the folder belongs to another user
-    or is a symbolic link. The second check comes before any access to the files of the folder.
+    Raises `SessionRunning` if another process has the lock, and `ProjectError` if the folder cannot be made, belongs to
+    another user or is a symbolic link. The second check comes before any access to the files of the folder.
     """
-    open_session(state)
+    try:
+        open_session(state)
+    except OSError as error:
+        if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+            raise
+        raise ProjectError(_state_advice(state, error)) from None
     descriptor = os.open(state / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         try:
@@ -149,6 +157,14 @@ def locked(state: Path) -> Generator[None]:
             os.ftruncate(descriptor, 0)
     finally:
         os.close(descriptor)
+
+
+def _state_advice(folder: Path, error: OSError) -> str:
+    """A sentence about a folder that this user cannot use."""
+    where = error.strerror or str(error)
+    if error.filename and str(error.filename) != str(folder):
+        where = f"{error.filename}: {where}"
+    return f"cannot use the state folder {folder} ({where}): set XDG_STATE_HOME, or HOME, to a folder in which you can write"
 
 
 def has_owner(state: Path) -> bool:

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
         kill_session_processes as kill_session_processes,
         run_in_foreground as run_in_foreground,
     )
-    from steersman.workloads.session import open_session as open_session
+    from steersman.workloads.session import open_session as open_session, state_home as state_home
     from steersman.workloads.templates import reached_services as reached_services
     from steersman.workloads.transitions import TRANSITIONS as TRANSITIONS
 else:

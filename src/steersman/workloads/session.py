@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import pwd
 import stat
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
@@ -38,9 +40,27 @@ def open_session(root: Path | None = None, *, kubeconfig: Path | None = None) ->
     )
 
 
+def state_home(environment: Mapping[str, str]) -> Path:
+    """The folder for the state of all sessions: ``$XDG_STATE_HOME/steersman``. Raises `OSError` without a home folder."""
+    home = environment.get("XDG_STATE_HOME") or ""
+    # As the XDG specification demands, a relative path is ignored: it would name another folder in each folder.
+    return Path(home if home.startswith("/") else f"{_home(environment)}/.local/state") / "steersman"
+
+
+def _home(environment: Mapping[str, str]) -> str:
+    home = environment.get("HOME") or ""
+    if home.startswith("/"):
+        return home
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_dir
+    except KeyError:
+        text = f"user {os.geteuid()} has no home folder: set XDG_STATE_HOME to a folder of that user, for the state"
+        raise OSError(text) from None
+
+
 def _make_private(folder: Path) -> None:
     found = folder.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
-        raise PermissionError(f"{folder} is not a folder of this user; choose another folder for the session")
+        raise PermissionError(f"{folder} is not a folder of this user")
     if found.st_mode & 0o077:
         folder.chmod(0o700)

@@ -50,8 +50,11 @@ class PlaceOptions(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def find(self) -> SessionRecord | None:
-        """The session, running or killed; None without one."""
-        return find_session(self.folder, os.environ, name=self.project)
+        """The session, running or killed; None without one. Raises `Failure` if it cannot be known."""
+        try:
+            return find_session(self.folder, os.environ, name=self.project)
+        except (ProjectError, OSError) as error:
+            raise Failure(str(error)) from error
 
     def running(self) -> SessionRecord:
         """The running session; raises `Failure` without one."""

@@ -15,6 +15,7 @@ import msgspec
 
 from steersman.workloads.ports.listeners import ephemeral_range, holder_of, listening_sockets, start_time
 from steersman.workloads.ports.registry import NoPortLeft
+from steersman.workloads.session import state_home
 
 _log = logging.getLogger("steersman.workloads")
 #: Ports below are those that developers choose by hand: 3000, 5000, 8080.
@@ -40,12 +41,13 @@ _decoder = msgspec.json.Decoder(list[_Claim])
 class LocalPorts:
     """Chooses ports of this machine, and remembers them for a project.
 
-    ``file`` is the registry: by default one for each user, ``~/.local/state/steersman/ports.json``.
+    ``file`` is the registry: by default one for each user, ``ports.json`` in the state folder of the user.
+    If it cannot be used, ports are still unique in this process, but not remembered.
     """
 
     def __init__(self, project: str, file: Path | None = None) -> None:
         self._project = project
-        self._file = file or Path.home() / ".local" / "state" / "steersman" / "ports.json"
+        self._file = file or state_home(os.environ) / "ports.json"
         #: The ports of this control plane.
         self._own: dict[str, int] = {}
         self._lock = asyncio.Lock()
@@ -100,8 +102,13 @@ class LocalPorts:
     @contextmanager
     def _locked(self) -> Generator[list[_Claim]]:
         """The claims of all projects, which no other process changes meanwhile. Changes are written at the end."""
-        self._file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        descriptor = os.open(self._file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _MODE)
+        try:
+            self._file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            descriptor = os.open(self._file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _MODE)
+        except OSError as error:
+            _log.warning("%s cannot be used, so ports are not remembered: %s", self._file, error.strerror)
+            yield []
+            return
         with open(descriptor, "r+b") as file:  # noqa: PTH123 - with a mode of its own
             fcntl.flock(file, fcntl.LOCK_EX)
             try:
