@@ -102,6 +102,20 @@ def test_the_state_is_on_every_screen(columns: int) -> None:
     assert "● restarting" in lines[3]
 
 
+def test_a_long_title_and_empty_columns_leave_room_for_what_has_failed() -> None:
+    """A deep folder must not push the counts off the screen, nor a column without values the reasons."""
+    rows = (
+        Row(name="db", kind="process", state="failed", message="No such file or directory: /usr/bin/database"),
+        Row(name="web", kind="process", state="running", health="unhealthy"),
+    )
+    on = scene(rows=rows)
+    on = Scene(rows=on.rows, logs=on.logs, now=on.now, title="shop  /srv/" + "folder/" * 20)
+    lines = shown(frame(on, View(), Size(80, 20)))
+    assert lines[0].endswith("… · 1 of 2 running · 1 failed · 1 unhealthy")
+    assert lines[1] == "  SERVICE  STATE      HEALTH"
+    assert lines[2].endswith("No such file or directory: /usr/bin/database")
+
+
 @pytest.mark.parametrize("columns", [60, 80, 120])
 def test_the_reason_for_the_selected_service_is_on_every_screen(columns: int) -> None:
     """Where the line above the logs has no room for both, it shows the reason and not whose logs follow."""

@@ -120,14 +120,15 @@ def _title(scene: Scene, size: Size) -> list[Line]:
     finished = sum(row.state == "finished" and state_style(row) is not RED for row in scene.rows)
     unhealthy = sum(state_style(row) is RED for row in running)
     failed = sum(state_style(row) is RED for row in scene.rows) - unhealthy
-    words: list[Span] = [(scene.title or "steersman up", BOLD)]
-    words.append((f"{scene.look.separator}{len(running)} of {len(scene.rows)} running", PLAIN))
+    words: list[Span] = [(f"{scene.look.separator}{len(running)} of {len(scene.rows)} running", PLAIN)]
     for number, word, style in ((finished, "finished", PLAIN), (failed, "failed", RED), (unhealthy, "unhealthy", RED)):
         if number:
             words.append((f"{scene.look.separator}{number} {word}", style))
     if not scene.is_connected:
         words.append((f"{scene.look.separator}connection lost, retrying", RED))
-    return [tuple(words)]
+    # The folder in the title may be long: what has failed is more important.
+    room = max(size.columns - line_width(tuple(words)), 0)
+    return [((clip(scene.title or "steersman up", room, scene.look.ellipsis), BOLD), *words)]
 
 
 def _table(scene: Scene, view: View, size: Size) -> list[Line]:

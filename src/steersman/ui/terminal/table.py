@@ -1,4 +1,7 @@
-"""The table of services. On a narrow screen it drops columns, the least important first, and never the state."""
+"""The table of services. On a narrow screen it drops columns, the least important first, and never the state.
+
+A column without a value has no room either.
+"""
 
 from __future__ import annotations
 
@@ -64,6 +67,9 @@ def columns_for(rows: Sequence[Row], width: int, look: Look, now: datetime) -> l
     chosen["SERVICE"] = min(wanted("SERVICE"), room - _GAP - chosen[state])
     room -= chosen["SERVICE"] + chosen[state] + _GAP
     for name in _IMPORTANCE if state == "STATE" else ():
+        if rows and not any(_cell(name, row, now)[0].strip() for row in rows):
+            # Its room is for the reasons.
+            continue
         size = min(wanted(name), _DETAIL_MIN) if name == "DETAIL" else wanted(name)
         if size + _GAP > room:
             break
@@ -72,7 +78,7 @@ def columns_for(rows: Sequence[Row], width: int, look: Look, now: datetime) -> l
     if "DETAIL" in chosen:
         chosen["DETAIL"] += max(room, 0)
     addresses = min(_natural("ADDRESS", rows, now), _ADDRESSES_MAX) - chosen.get("PORTS", 0)
-    if chosen.get("DETAIL", 0) - addresses >= _DETAIL_ENOUGH:
+    if "PORTS" in chosen and chosen.get("DETAIL", 0) - addresses >= _DETAIL_ENOUGH:
         chosen["ADDRESS"] = chosen.pop("PORTS") + addresses
         chosen["DETAIL"] -= addresses
     order = [name if name in chosen or name != "PORTS" else "ADDRESS" for name in _ORDER]
