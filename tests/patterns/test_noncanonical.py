@@ -76,3 +76,13 @@ async def test_what_is_written_down_otherwise_is_known_again_and_its_drift_is_co
         changed = await stage.run(declare(binding("first", "jill"), binding("second", "joe")))
         assert changed.writes == ["PATCH first"]
         assert [each.name for each in changed[0].object.subjects] == ["jill"]
+
+
+async def test_children_that_are_written_at_the_same_time_all_say_what_they_were_made_from(client, home):
+    """Otherwise each start of the operator writes again those whose answer came second."""
+    bindings = [binding(f"at-once-{number}", "jane") for number in range(4)]
+    async with reconciling(client, home, (RoleBinding,)) as stage:
+        made = await stage.run(declare(*bindings))
+        assert [MARK in each.object.metadata.annotations for each in made.result.children] == [True] * 4
+    async with reconciling(client, home, (RoleBinding,)) as stage:  # as after a restart
+        assert (await stage.run(declare(*bindings))).writes == []

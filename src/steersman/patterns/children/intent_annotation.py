@@ -4,8 +4,9 @@ A default inside a list or a dropped value makes the stored object differ from t
 Children of such kinds carry the hash of the intent that they were made from. The next process compares hashes.
 
 Guarantees
-- Only children of kinds that the server was seen to normalize carry the annotation.
-- It costs one more request for the first child of a kind, and none for later ones.
+- Only children of kinds that the server was seen to normalize carry the annotation, and all that are written from then
+  on do: also those whose write was on its way.
+- It costs one more request for the first child of a kind and those written at the same time, and none for later ones.
 """
 
 from __future__ import annotations

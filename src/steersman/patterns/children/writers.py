@@ -175,8 +175,9 @@ class _Apply:
         if work.sent and work.memory.normalized_kinds.is_undecided(work.kind):
             normalized = client.writes_otherwise(_prepared(work), obj)
             work.memory.normalized_kinds.learn(work.kind, normalized=normalized)
-            if normalized and await self._note(client, work):
-                obj = await client.send_apply(_prepared(work))
+        # also after the write of another child, sent at the same time, has shown it
+        if work.sent and work.is_normalized and await self._note(client, work):
+            obj = await client.send_apply(_prepared(work))
         if work.token:
             client.note_apply(_prepared(work), work.token)
         if work.removal is not None:
