@@ -110,6 +110,11 @@ create ConfigMap NS/web, for Site NS/web
   +     two
   +     nginx:1.27
 
+create Secret NS/web, for Site NS/web
+  + data:
+  +   key: (hidden)
+  + type: Opaque
+
 create Service NS/web (and 9 fields set by the server), for Site NS/web
   + spec:
   +   ports:
@@ -117,11 +122,6 @@ create Service NS/web (and 9 fields set by the server), for Site NS/web
   +       port: 80
   +   selector:
   +     app: web
-
-create Secret NS/web, for Site NS/web
-  + data:
-  +   key: (hidden)
-  + type: Opaque
 
 status of Site NS/web
     status:
@@ -196,6 +196,11 @@ change ConfigMap NS/web, for Site NS/web
   -     nginx:1.27
   +     nginx:1.28
 
+change Secret NS/web, for Site NS/web
+    data:
+  -   key: (hidden)
+  +   key: (changed)
+
 change Service NS/web, for Site NS/web
     spec:
       ports:
@@ -204,11 +209,6 @@ change Service NS/web, for Site NS/web
   +       port: 8080
   -       targetPort: 80
   +       targetPort: 8080
-
-change Secret NS/web, for Site NS/web
-    data:
-  -   key: (hidden)
-  +   key: (changed)
 
 delete ConfigMap NS/old (pruned), for Site NS/web
 

@@ -334,7 +334,7 @@ manager.add(Storage())
     assert set(calls) == {"find"}
     assert "create ConfigMap default/web1, for Site default/web1" in told
     assert "create ConfigMap default/web0" not in told
-    assert "Site default/web0 then waits: creating bucket failed: a plan changes nothing outside the cluster\n" in told
+    assert "Site default/web0 then waits: bucket is being created\n" in told
 
 
 async def test_a_kind_that_is_not_served(server, here, capsys) -> None:

@@ -61,13 +61,13 @@ async def test_a_plan_lists_what_would_be_created_changed_and_deleted(control_pl
         plan = await plan_changes(manager, client)
     assert not list(writes)
     assert [(each.kind, each.key.name) for each in plan.created] == [
+        ("ConfigMap", "page"),
         ("Deployment", "home"),
         ("Secret", "key"),
-        ("ConfigMap", "page"),
     ]
-    assert plan.created[0].title == f"create Deployment {at}/home"
-    assert plan.created[0].for_ == (f"Site {at}/home",)
-    assert plan.created[1].after["data"] == {"key": "(hidden)"}
+    assert plan.created[1].title == f"create Deployment {at}/home"
+    assert plan.created[1].for_ == (f"Site {at}/home",)
+    assert plan.created[2].after["data"] == {"key": "(hidden)"}
     assert (plan.changed, plan.deleted, plan.deleted_when_ready) == ((), (), ())
     assert plan.complete
     assert [each.what for each in plan.waits] == [f"Site {at}/home"]
@@ -140,6 +140,9 @@ async def test_errors_of_externals_are_listed_and_a_plan_creates_nothing_outside
     service.down = False
     plan = await plan_changes(manager, client)
     assert (plan.failed_lookups, plan.complete, service.made) == ((), True, [])
+    # as the operator would report it, not as a failure
+    assert [each.message for each in plan.waits] == ["bucket is being created"]
+    assert [each["message"] for each in plan.statuses[0].after["conditions"]] == ["bucket is being created"] * 2
 
     async with control_plane.running(manager):  # the same External, which acts again
         await eventually(lambda: service.made == ["home"])

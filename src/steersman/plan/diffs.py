@@ -3,7 +3,7 @@
 Guarantees
 - Only differences are shown, below the fields that lead to them. List items are matched by the field that names them,
   if there is one.
-- Bookkeeping (versions, generations, times of conditions, managed fields) is never shown.
+- Bookkeeping (versions, generations, times of conditions, managed fields, hashes of intents) is never shown.
 - No value of a Secret is ever shown, in lines or in trees: `hidden` runs before everything else.
 """
 
@@ -16,13 +16,16 @@ from typing import Any, Self, TypeAlias, cast
 
 import msgspec
 
+from steersman.controller import INTENT_ANNOTATION
+
 Tree: TypeAlias = dict[str, Any]
 
 _ABSENT: Any = object()
 _METADATA = frozenset({"managedFields", "resourceVersion", "generation", "creationTimestamp", "uid", "selfLink"})
 #: Fields of a status with times and generations.
 _TIMES = frozenset({"lastTransitionTime", "lastUpdateTime", "lastProbeTime", "lastHeartbeatTime", "observedGeneration"})
-_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+#: Annotations in which a writer keeps what it has applied.
+_BOOKKEEPING = frozenset({"kubectl.kubernetes.io/last-applied-configuration", INTENT_ANNOTATION})
 #: Fields that name a list item, most likely first.
 _NAMING = ("name", "type", "key", "mountPath", "containerPort", "port", "ip", "devicePath", "topologyKey", "id")
 _TEXT_CONTEXT = 2
@@ -63,7 +66,7 @@ def _visible(tree: Tree | None) -> Tree | None:
     shown = {name: _without_times(value) if name == "status" else value for name, value in tree.items()}
     metadata = {name: value for name, value in part(tree, "metadata").items() if name not in _METADATA}
     if annotations := metadata.get("annotations"):
-        kept = {name: value for name, value in annotations.items() if name != _LAST_APPLIED}
+        kept = {name: value for name, value in annotations.items() if name not in _BOOKKEEPING}
         metadata["annotations"] = kept
         if not kept:
             del metadata["annotations"]

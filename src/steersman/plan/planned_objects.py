@@ -18,10 +18,12 @@ import msgspec
 
 from steersman.objects import GroupVersionKind, Key
 from steersman.plan.diffs import Tree, merged, part
+from steersman.plan.stand_ins import generated_name
 from steersman.wire import ResourcePath
 
 #: Above every real version: etcd counts its writes, and 10**15 of them take longer than the life of a cluster.
 PLANNED_VERSIONS = 10**15
+_TIMES = frozenset({"resourceVersion", "creationTimestamp", "managedFields"})
 
 
 class Reconcile(NamedTuple):
@@ -104,12 +106,15 @@ class PlannedObjects:
         self._rejections: dict[Rejection, None] = {}
         self._version = PLANNED_VERSIONS
         self._changes: dict[Reconcile | None, int] = {}
+        #: How many names of a prefix each reconcile has got.
+        self._generated: dict[tuple[Reconcile | None, Location, str], int] = {}
 
     def __iter__(self) -> Iterator[PlannedObject]:
-        return iter(self._found.values())
+        """The objects that exist before or after; not those that the plan creates and deletes again."""
+        return (each for each in self._found.values() if each.before is not None or each.after is not None)
 
     def get(self, place: Location) -> PlannedObject | None:
-        """The planned change of an object."""
+        """The planned change of an object; one that was created and deleted again has neither state."""
         return self._found.get(place)
 
     def find(self, kind: GroupVersionKind, key: Key) -> PlannedObject | None:
@@ -126,17 +131,29 @@ class PlannedObjects:
         """How often a reconcile has changed the plan."""
         return self._changes.get(who, 0)
 
+    @property
+    def version(self) -> str:
+        """The version of the latest planned write."""
+        return str(self._version)
+
     def plans_namespace(self, name: str | None) -> bool:
         """Whether a namespace does not exist yet and would be created."""
         found = self._found.get(Location("", "namespaces", "", name or ""))
         return found is not None and found.before is None and found.after is not None
+
+    def generated_name(self, place: Location, sent: Tree) -> str:
+        """The name of the next object that the current reconcile creates with ``generateName``."""
+        prefix = str(part(sent, "metadata").get("generateName") or "")
+        counted = (CURRENT.get(), place, prefix)
+        number = self._generated[counted] = self._generated.get(counted, 0) + 1
+        return generated_name(prefix, counted[0], *place, number)
 
     # recording
 
     def made(self, place: Location, tree: Tree, *, sent: Tree, note: str = "") -> Tree:
         """Record a creation, also after a planned deletion; returns the object to show to readers."""
         planned = self._take(place, None)
-        again = planned.sent == sent and not planned.deleted
+        again = planned.after is not None and not planned.deleted and _content(planned.after) == _content(tree)
         planned.sent, planned.deleted = sent, False
         return self._becomes(planned, tree, note, same=again)
 
@@ -151,14 +168,18 @@ class PlannedObjects:
     def deleted(self, place: Location, before: Tree, after: Tree | None) -> Tree | None:
         """Record a deletion; ``after`` is given if the object would only be marked."""
         planned = self._take(place, before)
+        self._next_version()
         if planned.before is None:
-            del self._found[place]  # it never existed
+            planned.after = planned.sent = None  # it never existed
             self._count()
             return None
         if not planned.deleted:
             self._count()
         planned.deleted, planned.after = True, None
-        return None if after is None else self._becomes(planned, after, "", same=True)
+        if after is None:
+            return None
+        planned.after = {**after, "metadata": {**part(after, "metadata"), "resourceVersion": self.version}}
+        return planned.after
 
     def rejected(self, what: str, words: str) -> None:
         """Record a rejected write."""
@@ -184,11 +205,16 @@ class PlannedObjects:
             planned.notes[note] = None
         if not same:
             self._count()
-        self._version += 1
-        metadata = {**part(tree, "metadata"), "resourceVersion": str(self._version)}
-        planned.after = {**tree, "metadata": metadata}
+            version = self._next_version()
+        else:  # a write that changes nothing leaves the version as it is
+            version = part(planned.after, "metadata").get("resourceVersion") or planned.real_version
+        planned.after = {**tree, "metadata": {**part(tree, "metadata"), "resourceVersion": version}}
         self._name(planned)
         return planned.after
+
+    def _next_version(self) -> str:
+        self._version += 1
+        return str(self._version)
 
     def _count(self) -> None:
         who = CURRENT.get()
@@ -198,4 +224,10 @@ class PlannedObjects:
 def _bare(tree: Tree) -> Tree:
     """An object without its resource version."""
     metadata = {name: value for name, value in part(tree, "metadata").items() if name != "resourceVersion"}
+    return {**tree, "metadata": metadata}
+
+
+def _content(tree: Tree) -> Tree:
+    """An object without what differs between two dry runs of its creation."""
+    metadata = {name: value for name, value in part(tree, "metadata").items() if name not in _TIMES}
     return {**tree, "metadata": metadata}

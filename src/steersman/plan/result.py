@@ -3,6 +3,7 @@
 Guarantees
 - Each object is listed once for its change, and once more if its status would be written.
 - No value of a Secret is contained.
+- The order is that of causes, places, namespaces, kinds and names: the same cluster gives the same plan, byte for byte.
 """
 
 from __future__ import annotations
@@ -122,7 +123,7 @@ def result_of(planned: PlannedObjects, trials: Trials, *, server: str, within: f
     """The plan that trials have shown."""
     gone = {_identity_of(one) for one in planned if one.deleted}
     later = {each: trial for trial in trials.all for each in _pending(trial) if each not in gone}
-    found = [each for one in planned for each in _changes(one)]
+    found = [each for one in sorted(planned, key=lambda one: one.place) for each in _changes(one)]
     found += [_later(each, trial, trials.informers) for each, trial in later.items()]
     touched = {_identity_of(each) for each in planned}
     altered = {_identity_of(one) for one in planned if any(_changes(one))} | later.keys()
@@ -130,18 +131,28 @@ def result_of(planned: PlannedObjects, trials: Trials, *, server: str, within: f
         server=server,
         changes=tuple(sorted(found, key=_order)),
         unchanged=len((_theirs(trials) | touched) - altered),
-        rejected=tuple(Remark(what=each.what, message=each.words) for each in planned.rejections),
+        rejected=tuple(Remark(what=what, message=words) for what, words in _rejected(planned)),
         failed=tuple(_failed(trials.all, within)),
-        failed_lookups=tuple(Remark(what=what, message=why) for what, why in trials.failed_lookups),
+        failed_lookups=tuple(Remark(what=what, message=why) for what, why in sorted(trials.failed_lookups)),
         waits=tuple(_waits(planned, trials)),
     )
 
 
-def _order(change: PlannedChange) -> tuple[str, int]:
-    """Sort by the causing object; for each: itself first, then what is created and deleted for it, then its status."""
+def _order(change: PlannedChange) -> tuple[str, int, str, str, str]:
+    """Sort by the causing object; for each: itself first, then what is created and deleted for it, then its status.
+
+    Objects without a namespace come first, as others may be in a namespace among them.
+    """
     mine = f"{change.kind} {change.key}"
     place = {"create": 1, "change": 1, "delete": 2, "deleteWhenReady": 2, "status": 3}[change.action]
-    return (change.for_[0], place) if change.for_ else (mine, place if change.action == "status" else 0)
+    cause = (change.for_[0], place) if change.for_ else (mine, place if change.action == "status" else 0)
+    return *cause, change.namespace, change.kind, change.name
+
+
+def _rejected(planned: PlannedObjects) -> list[tuple[str, str]]:
+    """The rejections, each once, in the order of the objects that cause them."""
+    ordered = sorted(planned.rejections, key=lambda each: (str(each.by or ""), each.what, each.words))
+    return [*dict.fromkeys((each.what, each.words) for each in ordered)]
 
 
 def _changes(planned: PlannedObject) -> Iterator[PlannedChange]:
@@ -154,7 +165,7 @@ def _changes(planned: PlannedObject) -> Iterator[PlannedChange]:
         "kind": planned.kind,
         "namespace": namespace,
         "name": name,
-        "for_": tuple(str(who) for who in planned.by if (who.kind.kind, str(who.key)) != _itself(planned)),
+        "for_": tuple(sorted({str(who) for who in planned.by if (who.kind.kind, str(who.key)) != _itself(planned)})),
     }
     notes = tuple(planned.notes)
     if planned.deleted:

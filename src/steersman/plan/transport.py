@@ -3,7 +3,8 @@
 Guarantees
 - Nothing is written. Only dry runs of writes are sent (see `steersman.plan.dry_runs`), and only to servers that support
   them; everything else is answered here, or rejected with a reason.
-- A program sees its own plan: reading an object by name returns its planned state.
+- A program sees its own plan (see `steersman.plan.planned_reads`), and a write that expects another state than the
+  planned one conflicts.
 - Every write that would change something is recorded in the `PlannedObjects`, and so is every rejection with its message.
 """
 
@@ -14,9 +15,8 @@ from collections import defaultdict
 from typing import Any, Unpack, cast
 
 import msgspec
-from multidict import CIMultiDict, CIMultiDictProxy
 
-from steersman.aio import new_uid
+from steersman.client import NO_VERSION, is_gone
 from steersman.errors import ApiError
 from steersman.kinds.registry import all_group_versions
 from steersman.patches import JsonPatch, apply_merge_patch
@@ -32,6 +32,8 @@ from steersman.plan.dry_runs import (
     tree_of,
 )
 from steersman.plan.planned_objects import PLANNED_VERSIONS, Location, PlannedObject, PlannedObjects
+from steersman.plan.planned_reads import PlannedReads, answer, failure, missing, tree_in
+from steersman.plan.stand_ins import planned_uid, with_stand_ins
 from steersman.transport import BufferedResponse, Response, SendOptions, Transport, TransportWrapper
 from steersman.wire import (
     APPLY_PATCH,
@@ -47,7 +49,6 @@ from steersman.wire import (
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 #: Statuses that every program must handle anyway: not found, conflict, expired, retry later.
 _USUAL = frozenset({404, 409, 410, 429, 503, 504})
-_BY_NAME = "metadata.name="
 _NO_NAMESPACE = "not tried: its namespace does not exist yet"
 _NO_OBJECT = "not tried: the object does not exist yet"
 _NOT_GONE = "not tried: the object to be deleted still exists"
@@ -61,6 +62,7 @@ class PlanTransport(TransportWrapper):
     def __init__(self, inner: Transport, planned: PlannedObjects) -> None:
         super().__init__(inner)
         self._planned = planned
+        self._reads = PlannedReads(inner, planned)
         self._locks: defaultdict[Location, asyncio.Lock] = defaultdict(asyncio.Lock)
         #: Whether the servers of groups outside Kubernetes support dry runs.
         self._tried: dict[tuple[str, str], bool] = {}
@@ -68,7 +70,7 @@ class PlanTransport(TransportWrapper):
     async def send(self, request: HttpRequest, **options: Unpack[SendOptions]) -> Response:
         """Send a request if it changes nothing; see `Transport.send`."""
         if is_read(request):
-            if not options.get("stream") and (known := await self._read(request)) is not None:
+            if (known := await self._reads.read(request)) is not None:
                 return known
             return await self._inner.send(request, **options)
         try:
@@ -82,7 +84,7 @@ class PlanTransport(TransportWrapper):
 
     async def _try(self, request: HttpRequest, path: ResourcePath, tree: Any, seconds: float | None) -> Response:
         if is_event(path):
-            return _answer(200 if path.name else 201, tree)
+            return answer(200 if path.name else 201, tree)
         if path.name is None and request.method == "DELETE":
             return await self._delete_many(request, path)
         if is_question(path) or says_dry_run(request):
@@ -96,100 +98,91 @@ class PlanTransport(TransportWrapper):
         """Close the inner transport."""
         await self._inner.close()
 
-    # reading planned objects
-
-    async def _read(self, request: HttpRequest) -> Response | None:
-        path = parse_path(request.path)
-        if path is None or (path.subresource is not None and path.subresource != "status"):
-            return None
-        if path.name is not None:
-            known = self._planned.get(Location.of(path))
-            if known is None:
-                return None
-            return _missing(path) if known.after is None else _answer(200, _as_asked(request, known.after))
-        return await self._list_of_one(request, path)
-
-    async def _list_of_one(self, request: HttpRequest, path: ResourcePath) -> Response | None:
-        """Answer a list of one name, which is how a cache checks an object that it is unsure about."""
-        query = dict(request.query)
-        selector = query.get("fieldSelector", "")
-        if not selector.startswith(_BY_NAME) or "," in selector or "watch" in query:
-            return None
-        known = self._planned.get(Location.of(path, selector.removeprefix(_BY_NAME)))
-        if known is None:
-            return None
-        async with await self._inner.send(request) as response:
-            body = await response.read()
-        listed: Any = msgspec.json.decode(body) if response.status == 200 else None
-        if not isinstance(listed, dict):
-            return BufferedResponse(response.status, response.headers, body)
-        items = [] if known.after is None else [_as_asked(request, known.after)]
-        return _answer(200, {**cast("Tree", listed), "items": items})
-
     # writing
 
     async def _write(self, attempt: _Attempt) -> Response:
         planned = self._planned.get(attempt.place)
-        if planned is not None and (planned.before is None or planned.after is None):
-            answer = self._write_planned(attempt, planned)
-            if answer is not None:
-                return answer
+        if planned is not None and (known := self._write_planned(attempt, planned)) is not None:
+            return known
         before = planned.before if planned is not None else None
         if planned is None and attempt.path.name is not None:
             before = await self._current(attempt)
         request = dry_run_of(attempt.request, attempt.path, self._real(attempt.path, attempt.tree))
         async with await self._inner.send(request, timeout=attempt.timeout) as response:
             body = await response.read()
-        result = _tree(body)
+        result = tree_in(body)
         if response.status >= 300 or result is None:
             return self._not_done(attempt, response, body, result)
+        shown = self._record(attempt, before, response.status, body, result)
+        return BufferedResponse(
+            response.status, response.headers, body if shown is None else msgspec.json.encode(shown)
+        )
+
+    def _record(self, attempt: _Attempt, before: Tree | None, status: int, body: bytes, result: Tree) -> Tree | None:
+        """Record what the server would do; returns the object to answer with, or None for the server's own answer."""
         if attempt.request.method == "DELETE":
-            gone = result.get("kind") == "Status"
-            shown = self._planned.deleted(attempt.place, before or {}, None if gone else result)
-            return BufferedResponse(
-                response.status, response.headers, body if shown is None else msgspec.json.encode(shown)
-            )
+            return self._planned.deleted(attempt.place, before or {}, None if is_gone(body) else result)
         if not _same_kind(result, before, attempt):
             # a Scale, or another view of the object: its effect on other fields of the object is not shown
             self._planned.changed(attempt.place, before or {}, _scaled(before or {}, attempt, result))
-            return BufferedResponse(response.status, response.headers, body)
+            return None
         if before is None:
-            place = attempt.place._replace(name=part(result, "metadata").get("name") or attempt.place.name)
-            shown = self._planned.made(place, result, sent=attempt.tree)
-        else:
-            shown = self._planned.changed(attempt.place, before, result)
-        return BufferedResponse(response.status, response.headers, msgspec.json.encode(shown))
+            sent = cast("Tree", attempt.tree)
+            place = attempt.place
+            if status == 201:
+                place = place._replace(name=place.name or self._planned.generated_name(place, sent))
+                result = with_stand_ins(result, sent, place.name, *place[:3])
+            return self._planned.made(place, result, sent=sent)
+        if _ends(before, result):
+            self._planned.deleted(attempt.place, before, None)
+            # without a version, the cache reads it again and finds that it is gone
+            return {**result, "metadata": {**part(result, "metadata"), "resourceVersion": ""}}
+        return self._planned.changed(attempt.place, before, result)
 
     def _write_planned(self, attempt: _Attempt, planned: PlannedObject) -> Response | None:
         """Answer a write to an object that is only planned, or planned to be deleted; None to send a dry run."""
         place, path, method = attempt.place, attempt.path, attempt.request.method
+        if planned.after is None and (method == "POST" or attempt.applies):
+            return self._make(attempt, _NOT_GONE) if planned.before is not None else None
         if planned.after is None:
-            return self._make(attempt, _NOT_GONE) if method == "POST" or attempt.applies else _missing(path)
+            return missing(path)
+        if attempt.expects_other(part(planned.after, "metadata")):
+            words = "the object has been modified; please apply your changes to the latest version and try again"
+            message = f'Operation cannot be fulfilled on {path.resource} "{place.name}": {words}'
+            return answer(409, failure(409, "Conflict", message))
+        return None if planned.before is not None else self._write_made(attempt, planned, planned.after)
+
+    def _write_made(self, attempt: _Attempt, planned: PlannedObject, after: Tree) -> Response | None:
+        """Answer a write to an object that only the plan creates; None to send a dry run."""
+        place, path, method = attempt.place, attempt.path, attempt.request.method
         if method == "DELETE":
             self._planned.deleted(place, {}, None)
-            return _answer(200, {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"})
+            details = {"name": place.name, "kind": path.resource, "uid": part(after, "metadata").get("uid")}
+            success: Tree = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
+            return answer(200, {**success, "details": details})
         if method == "POST":
-            return _answer(409, _status(409, "AlreadyExists", f"{path.resource} {place.name!r} already exists"))
+            return answer(409, failure(409, "AlreadyExists", f"{path.resource} {place.name!r} already exists"))
         if attempt.applies:
             return self._make(attempt, _NO_NAMESPACE) if _NO_NAMESPACE in planned.notes else None
-        result = attempt.made_of(planned.after)
+        result = attempt.made_of(after)
         if result is None:
             return None
         sent = planned.sent or {}
         if path.subresource == "status":
-            result = {**planned.after, "status": result.get("status")}
+            result = {**after, "status": result.get("status")}
         else:
             sent = {**sent, **result}
-        return _answer(200, self._planned.made(place, result, sent=sent, note=_NO_OBJECT))
+        return answer(200, self._planned.made(place, result, sent=sent, note=_NO_OBJECT))
 
     def _make(self, attempt: _Attempt, note: str) -> Response:
         """Answer a creation that the server cannot try."""
         place, tree = attempt.place, cast("Tree", attempt.tree)
-        own: Tree = {"name": place.name, "uid": new_uid()}
+        place = place._replace(name=place.name or self._planned.generated_name(place, tree))
+        own: Tree = {"name": place.name, "uid": planned_uid(*place)}
         if place.namespace:
             own["namespace"] = place.namespace
         made = {**tree, "metadata": {**part(tree, "metadata"), **own}}
-        return _answer(201, self._planned.made(place, made, sent=tree, note=note))
+        return answer(201, self._planned.made(place, made, sent=tree, note=note))
 
     def _not_done(self, attempt: _Attempt, response: Response, body: bytes, result: Tree | None) -> Response:
         creates = attempt.request.method == "POST" or attempt.applies
@@ -201,21 +194,24 @@ class PlanTransport(TransportWrapper):
         return BufferedResponse(response.status, response.headers, body)
 
     async def _delete_many(self, request: HttpRequest, path: ResourcePath) -> Response:
-        """Find out which objects would be deleted, with a list instead of a deletion."""
+        """Try the deletion of each object in a collection, as the server would delete them: one by one."""
         headers = tuple(pair for pair in request.headers if pair[0].lower() != "content-type")
         selection = tuple(pair for pair in request.query if pair[0] in {"labelSelector", "fieldSelector"})
-        async with await self._inner.send(HttpRequest("GET", path.path, selection, headers)) as response:
+        ask = HttpRequest("GET", path.path, selection, headers)
+        async with await self._reads.read(ask) or await self._inner.send(ask) as response:
             body = await response.read()
-        listed = _tree(body)
+        listed = tree_in(body)
         if response.status != 200 or listed is None:
             self._planned.rejected(_what(request, path, {}), str((listed or {}).get("message", response.status)))
             return BufferedResponse(response.status, response.headers, body)
-        kind = str(listed.get("kind", "")).removesuffix("List")
         items = [] if says_dry_run(request) else cast("list[Tree]", listed.get("items") or [])
         for item in items:
             metadata = part(item, "metadata")
-            place = Location(path.group, path.resource, metadata.get("namespace") or "", metadata["name"])
-            self._planned.deleted(place, {"apiVersion": listed.get("apiVersion"), "kind": kind, **item}, None)
+            one = msgspec.structs.replace(path, name=metadata["name"], namespace=metadata.get("namespace"))
+            deletion = HttpRequest("DELETE", one.path, headers=request.headers, body=request.body)
+            async with await self._try(deletion, one, tree_of(request), None) as outcome:
+                if outcome.status >= 300 and outcome.status != 404:
+                    return outcome
         return BufferedResponse(200, response.headers, body)
 
     async def _current(self, attempt: _Attempt) -> Tree | None:
@@ -224,7 +220,7 @@ class PlanTransport(TransportWrapper):
         path = msgspec.structs.replace(attempt.path, subresource=None).path
         request = HttpRequest("GET", path, headers=(*headers, ("Accept", JSON)))
         async with await self._inner.send(request, timeout=attempt.timeout) as response:
-            return _tree(await response.read()) if response.status == 200 else None
+            return tree_in(await response.read()) if response.status == 200 else None
 
     def _real(self, path: ResourcePath, tree: Any) -> Any:
         """The body with the server's resource versions instead of planned ones."""
@@ -233,16 +229,21 @@ class PlanTransport(TransportWrapper):
             known = self._planned.get(Location.of(path))
             version = known.real_version if known is not None else ""
             return [{**each, "value": version} if _is_planned(each.get("value")) else each for each in operations]
-        if not isinstance(tree, dict):
-            return tree
+        known = self._planned.get(Location.of(path))
+        if not isinstance(tree, dict) or known is None or known.after is None:
+            return cast("Any", tree)
         found = cast("Tree", tree)
         for field in ("metadata", "preconditions"):
             inside = part(found, field)
-            if _is_planned(inside.get("resourceVersion")):
-                known = self._planned.get(Location.of(path))
-                rest = {name: value for name, value in inside.items() if name != "resourceVersion"}
-                version = known.real_version if known is not None else ""
-                found = {**found, field: {**rest, "resourceVersion": version} if version else rest}
+            if known.before is None:
+                # the server has no such object, so it has neither its version nor its uid
+                real = {name: value for name, value in inside.items() if name not in {"resourceVersion", "uid"}}
+            elif _is_planned(inside.get("resourceVersion")):
+                real = {**inside, "resourceVersion": known.real_version}
+            else:
+                continue
+            if field in found:
+                found = {**found, field: real}
         return found
 
     def _reject(self, request: HttpRequest, words: str) -> Response:
@@ -252,7 +253,7 @@ class PlanTransport(TransportWrapper):
         except NotTried:
             tree = {}
         self._planned.rejected(_what(request, path, tree), words)
-        return _answer(405, _status(405, "MethodNotAllowed", words))
+        return answer(405, failure(405, "MethodNotAllowed", words))
 
     async def _check_known(self, request: HttpRequest, path: ResourcePath) -> None:
         """Reject writes to a server without dry runs: an aggregated server may serve the group."""
@@ -301,6 +302,14 @@ class _Attempt(msgspec.Struct, frozen=True):
         """Whether it is a server-side apply of the object itself, which creates a missing object."""
         return self.content_type == APPLY_PATCH and not self.path.subresource
 
+    def expects_other(self, metadata: Tree) -> bool:
+        """Whether it requires a uid or a version that the object does not have."""
+        sent = self.tree
+        tree: Tree = cast("Tree", sent) if isinstance(sent, dict) else {}
+        expected = part(tree, "preconditions" if self.request.method == "DELETE" else "metadata")
+        uid, version = expected.get("uid"), expected.get("resourceVersion")
+        return bool(uid and uid != metadata.get("uid")) or bool(version and version != metadata.get("resourceVersion"))
+
     def made_of(self, tree: Tree) -> Tree | None:
         """Apply the write to an object that exists only in the plan; None if only a server can."""
         if self.request.method == "PUT":
@@ -314,44 +323,6 @@ class _Attempt(msgspec.Struct, frozen=True):
                 return None
 
 
-def _answer(status: int, tree: Any) -> BufferedResponse:
-    return BufferedResponse(status, CIMultiDictProxy(CIMultiDict({"Content-Type": JSON})), msgspec.json.encode(tree))
-
-
-def _status(code: int, reason: str, message: str) -> Tree:
-    return {
-        "kind": "Status",
-        "apiVersion": "v1",
-        "metadata": {},
-        "status": "Failure",
-        "message": message,
-        "reason": reason,
-        "code": code,
-        "details": {},
-    }
-
-
-def _missing(path: ResourcePath) -> BufferedResponse:
-    resource = f"{path.resource}.{path.group}" if path.group else path.resource
-    status = _status(404, "NotFound", f'{resource} "{path.name}" not found')
-    return _answer(404, {**status, "details": {"name": path.name, "group": path.group, "kind": path.resource}})
-
-
-def _tree(body: bytes) -> Tree | None:
-    try:
-        found = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return None
-    return cast("Tree", found) if isinstance(found, dict) else None
-
-
-def _as_asked(request: HttpRequest, tree: Tree) -> Tree:
-    """An object in the form that a read requests."""
-    if "as=PartialObjectMetadata" not in (request.header("Accept") or "").replace(" ", ""):
-        return tree
-    return {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": tree.get("metadata") or {}}
-
-
 def _same_kind(result: Tree, before: Tree | None, attempt: _Attempt) -> bool:
     return not attempt.path.subresource or result.get("kind") == (before or {}).get("kind")
 
@@ -363,8 +334,15 @@ def _scaled(before: Tree, attempt: _Attempt, result: Tree) -> Tree:
     return {**before, "spec": {**part(before, "spec"), "replicas": part(result, "spec").get("replicas", 0)}}
 
 
+def _ends(before: Tree, result: Tree) -> bool:
+    """Whether a write removes the last finalizer of an object that is being deleted, which ends it."""
+    had, has = part(before, "metadata"), part(result, "metadata")
+    deleting = bool(has.get("deletionTimestamp")) and not has.get("deletionGracePeriodSeconds")
+    return deleting and bool(had.get("finalizers")) and not has.get("finalizers")
+
+
 def _is_planned(version: Any) -> bool:
-    return isinstance(version, str) and version.isdigit() and int(version) > PLANNED_VERSIONS
+    return version != NO_VERSION and isinstance(version, str) and version.isdigit() and int(version) > PLANNED_VERSIONS
 
 
 def _what(request: HttpRequest, path: ResourcePath | None, tree: Any) -> str:

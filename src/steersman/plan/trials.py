@@ -3,8 +3,11 @@
 Guarantees
 - Every object that a controller would reconcile at its start is reconciled. It is reconciled again, at most `ROUNDS`
   times, while that changes the plan and the reconcile requeues or has changed its own object.
-- It ends: what a reconcile would wait for is recorded, not waited for. Reconciles beyond the time limit are named. A
-  reconcile that swallows its cancellation is an error that names it, its controller and its line.
+- The order is always the same: one object after the other, by controller and key. So objects that affect each other
+  give the same plan each time. Only a reconcile that takes longer than `TURN` seconds no longer holds up the next.
+- It ends: what a reconcile would wait for is recorded, not waited for. Reconciles that did not end or begin within the
+  time limit are named. A reconcile that swallows its cancellation is an error that names it, its controller and its
+  line.
 - A failed reconcile fails alone, and its error is kept.
 - Externals only look up while it runs, and work as before afterwards.
 """
@@ -20,7 +23,17 @@ import msgspec
 from steersman.aio import Supervisor
 from steersman.cache import Informer
 from steersman.client import Client
-from steersman.controller import Context, ControllerPlan, Done, Outcome, Request, Requeue, RequeueAfter
+from steersman.controller import (
+    Cause,
+    Context,
+    Controller,
+    ControllerPlan,
+    Done,
+    Outcome,
+    Request,
+    Requeue,
+    RequeueAfter,
+)
 from steersman.controller.attempts import Conflicted, Failed, Finished, attempt
 from steersman.errors import PlanFailed, ReconcileStuck
 from steersman.manager import LAST_SECONDS, Manager
@@ -29,6 +42,8 @@ from steersman.plan.planned_objects import CURRENT, PlannedObjects, Reconcile
 
 #: How often one object is reconciled.
 ROUNDS = 8
+#: Seconds until the next object is reconciled beside one that takes long.
+TURN = 5.0
 _POLL = 0.02
 #: The progress of an external object during its first lookup: only that is waited for.
 _LOOKED_FOR = frozenset({"unknown", "finding"})
@@ -55,6 +70,10 @@ class Trials:
     def __init__(self, planned: PlannedObjects) -> None:
         self._planned = planned
         self._found: dict[Reconcile, Trial] = {}
+        #: What waits for its turn, and why it is reconciled.
+        self._waiting: dict[Reconcile, tuple[Request, tuple[Cause, ...]]] = {}
+        #: Whose turn it is; set when the reconcile has ended.
+        self._turns: dict[Reconcile, asyncio.Event] = {}
         #: Failed lookups of external objects, and why.
         self.failed_lookups: list[tuple[str, str]] = []
         #: The caches at the end.
@@ -81,6 +100,8 @@ class Trials:
             except TimeoutError:
                 if not self._found:
                     raise PlanFailed(f"nothing was reconciled within {within:g} s{_why(manager)}") from None
+                for late in (*self._turns, *self._waiting):
+                    self._found.setdefault(late, Trial(late))
             finally:
                 self._keep(manager)
                 tasks.cancel()
@@ -102,6 +123,17 @@ class Trials:
         ]
 
     async def _ended(self, manager: Manager) -> None:
+        """Reconcile what the controllers ask for, round by round."""
+        places = {plan.name: place for place, plan in enumerate(manager.plans)}
+        while True:
+            await self._idle(manager)
+            if not self._waiting:
+                return
+            controllers = {each.name: each for each in manager.controllers}
+            for this in sorted(self._waiting, key=lambda each: (places[each.controller], each.key)):
+                await self._take_turn(this, controllers[this.controller])
+
+    async def _idle(self, manager: Manager) -> None:
         loop = asyncio.get_running_loop()
         patience = loop.time() + _PATIENCE
         while not _is_done(manager):
@@ -111,12 +143,35 @@ class Trials:
             if why := _cannot_begin(manager, late=loop.time() > patience):
                 raise PlanFailed(why)
 
+    async def _take_turn(self, this: Reconcile, controller: Controller) -> None:
+        request, causes = self._waiting.pop(this)
+        ended = self._turns[this] = asyncio.Event()
+        for cause in causes:
+            controller.add(request, cause)
+        try:
+            async with asyncio.timeout(TURN):
+                await ended.wait()
+        except TimeoutError:
+            pass  # it goes on beside the next one
+
     async def reconcile(self, plan: ControllerPlan, ctx: Context, request: Request) -> None:
-        """Reconcile one object as long as that changes the plan, and record how it ended."""
+        """Reconcile an object when it is its turn; otherwise note that it waits."""
         this = Reconcile(plan.name, plan.primary.gvk(), request.key)
-        trial = self._found.get(this)
-        if trial is not None and (trial.times >= ROUNDS or not any(cause.what == "external" for cause in ctx.causes)):
+        ended = self._turns.pop(this, None)
+        if ended is not None:
+            try:
+                await self._try(this, plan, ctx, request)
+            finally:
+                ended.set()
             return
+        trial = self._found.get(this)
+        external = any(cause.what == "external" for cause in ctx.causes)
+        if trial is None or (external and trial.times < ROUNDS):
+            self._waiting[this] = (request, tuple(ctx.causes))
+
+    async def _try(self, this: Reconcile, plan: ControllerPlan, ctx: Context, request: Request) -> None:
+        """Reconcile one object as long as that changes the plan, and record how it ended."""
+        trial = self._found.get(this)
         trial = self._found[this] = Trial(this, times=trial.times + 1 if trial is not None else 1)
         token = CURRENT.set(this)
         try:

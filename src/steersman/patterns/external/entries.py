@@ -32,6 +32,8 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
     at_most: float = 5.0
     #: Seconds between two periodic lookups.
     look_again: float | None = None
+    #: Make no call but `find`: what another call would do is reported as in progress. For a plan.
+    looks_only: bool = False
     first_retry: float = 0.5
     last_retry: float = 300.0
 

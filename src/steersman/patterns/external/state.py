@@ -191,6 +191,8 @@ class ExternalState(Generic[R]):
                 self.forget(entry.key.key, now)
                 return Finished()
             note = note or self._drift(entry, before)
+        if self._timing.looks_only and entry.asked and self._call(entry, now) not in {None, "find"}:
+            note = note or self._words(entry)  # no call follows whose result would be news
         following = self._begin(entry, now) if go_on else None
         if following is None:
             self._schedule(entry, now)
@@ -266,7 +268,7 @@ class ExternalState(Generic[R]):
         """The call that the current request needs."""
         if not entry.fresh:
             return "find"
-        recent = now - entry.known_at <= FRESH
+        recent = self._timing.looks_only or now - entry.known_at <= FRESH
         if entry.goal == "present":
             if entry.known == "absent":
                 return "create" if recent else "find"
@@ -282,6 +284,8 @@ class ExternalState(Generic[R]):
         if entry.work is not None:
             return None
         call = self._call(entry, now)
+        if self._timing.looks_only and call != "find":
+            return None
         if call is not None and (entry.asked or (call == "find" and entry.peek)):
             held = entry.held if call in {"create", "update"} else NEVER
             return call, max(entry.due, held), False

@@ -39,8 +39,6 @@ _LONGEST = 500
 _STUBBORN = 5.0
 #: A request without an answer takes no effect after this many timeouts, unless ``late=`` says otherwise.
 _LATE = 3.0
-#: Why a plan changes nothing externally.
-_PLANNED = "a plan changes nothing outside the cluster"
 
 
 class External(Generic[T, R]):
@@ -113,7 +111,6 @@ class External(Generic[T, R]):
 
     def _begin(self) -> None:
         self._term: _Term[R] | None = None
-        self._only_looks = False
         self._events = self._emitted = self._failures = 0
         self._last_failure = ""
 
@@ -213,20 +210,19 @@ class External(Generic[T, R]):
 
     @contextmanager
     def lookups_only(self) -> Generator[None]:
-        """Only look up during a block, and refuse calls that would change something. For a plan."""
+        """Only look up during a block: calls that would change something stay in progress. For a plan."""
         self._check_idle()
         timing = self._timing
-        self._only_looks = True
         # A plan creates nothing, so a lookup that finds nothing can be trusted immediately.
-        self._timing = msgspec.structs.replace(timing, late=0.0, debounce=0.0)
+        self._timing = msgspec.structs.replace(timing, late=0.0, debounce=0.0, looks_only=True)
         try:
             yield
         finally:
-            self._only_looks, self._timing = False, timing
+            self._timing = timing
 
     def failed_lookups(self) -> list[tuple[ExternalKey, str]]:
         """The objects whose lookup failed, and why: what a plan could not determine."""
-        return [(key, why) for key, progress, why in self.progress() if progress == "broken" and _PLANNED not in why]
+        return [(key, why) for key, progress, why in self.progress() if progress == "broken"]
 
     def statistics(self) -> SourceStatistics:
         """The counters of this source; ``events`` are answers of the service."""
@@ -316,8 +312,6 @@ class External(Generic[T, R]):
 
     async def _call(self, work: Work) -> Result:
         api = cast("Any", self._api)
-        if self._only_looks and work.call != "find":
-            raise ServiceRefused(_PLANNED)
         match work.call:
             case "find":
                 found = await api.find(work.key)
