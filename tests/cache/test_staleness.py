@@ -42,7 +42,7 @@ def test_a_lost_right_is_told_by_readiness_and_so_is_its_return(caplog):
         rights.held = False
         await asyncio.sleep(10 + 30)
         assert 29 <= informer.staleness <= 31
-        assert "v1 ConfigMap may have missed changes for 30 s: watch ConfigMap" in check_caches([informer])
+        assert "v1 ConfigMap may have missed changes for 30 s: list ConfigMap" in check_caches([informer])
         await asyncio.sleep(STALE_AFTER - 20)
         with pytest.raises(NotYet, match="v1 ConfigMap may have missed changes for 2 min"):
             check_caches([informer])

@@ -8,7 +8,8 @@ Guarantees
   where the server allows it.
 - An object that cannot be decoded is an error for its own key only.
 - The cache waits for a kind that is not served yet, and again each time the kind is removed.
-- The cache detects a server restored from an older backup and drops all earlier state.
+- The cache detects a server restored from an older backup and drops all earlier state, of all kinds at once: as soon as
+  one kind shows it, every kind is listed again, and reads wait for their list.
 - Each handler is notified at its own pace. Changes that a slow handler missed are merged per key, so its buffer never
   outgrows the cache.
 - The cost of a lookup by namespace, owner, label value or declared index depends only on the size of its result.
@@ -36,3 +37,4 @@ from steersman.cache.reflector import Settings as Settings
 from steersman.cache.statistics import InformerStatistics as InformerStatistics, ScopeStatistics as ScopeStatistics
 from steersman.cache.store import Store as Store, UnknownIndex as UnknownIndex
 from steersman.cache.stored_object import StoredObject as StoredObject, StoredView as StoredView
+from steersman.cache.versions import is_older as is_older

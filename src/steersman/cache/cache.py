@@ -4,6 +4,8 @@ Guarantees
 - An informer starts with its first use and stops with its last.
 - One ``async with`` owns every task; no task outlives the block.
 - The program's own writes, once recorded, are visible to every reader of this cache.
+- **A restored server is noticed once for all kinds.** As soon as one kind shows that the server was restored from a backup,
+  every kind is listed again, and reads wait for their list.
 """
 
 from __future__ import annotations
@@ -95,6 +97,9 @@ class Cache:
         #: The informers of each kind: computed on first use, cleared when an informer starts or stops.
         self._informers: dict[GroupVersionKind, list[Informer[Any]]] = {}
         self._tasks: Supervisor | None = None
+        #: How often the server was seen to be restored from a backup. Generations and versions of different epochs are
+        #: not comparable.
+        self.epoch = 0
 
     def __repr__(self) -> str:
         return f"<Cache of {self.client!r}: {len(self._shared)} kinds>"
@@ -170,7 +175,11 @@ class Cache:
         shared = self._shared.get(kind)
         if shared is None:
             informer: Informer[Any] = Informer(
-                self.client, kind, options=self._options_of(kind), settings=self._settings
+                self.client,
+                kind,
+                options=self._options_of(kind),
+                settings=self._settings,
+                on_restore=self._on_restore,
             )
             for name, function in self._indexes.get(kind, {}).items():
                 informer.add_index(name, function)
@@ -179,6 +188,11 @@ class Cache:
             self._tasks.start(shared.run(), name=f"informer of {kind.gvk().kind}")
         shared.uses += 1
         return shared
+
+    def _on_restore(self) -> None:
+        self.epoch += 1
+        for shared in self._shared.values():
+            shared.informer.renew()
 
     def _options_of(self, kind: type[Any] | Kind) -> KindOptions | None:
         return self._options.get(kind)

@@ -4,15 +4,16 @@ Guarantees
 - The store is empty or holds a complete list. It then follows the watch and recovers from failures by itself.
 - The informer waits for a kind that is not served. If a kind is removed, it empties the store, notifies the handlers and
   waits again. Neither ends the program.
-- The informer detects a server restored from an older backup while its versions are behind those already seen. It drops
-  the old contents and the overlay, notifies handlers of the differences, and marks no reused version as `unbroken`.
+- The informer detects a server restored from an older backup: its versions are behind those already seen, or a list
+  shows an older state (see `steersman.cache.restores`). It drops the old contents and the overlay, notifies handlers of
+  the differences, and marks no reused version as `unbroken`. Reads wait until a list of the restored server is complete.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from typing import Any, Generic, Self, TypeVar
 
 import msgspec
@@ -22,19 +23,20 @@ from steersman.cache.contents import IndexName
 from steersman.cache.delivery import HandlerRegistration, NotificationHandler
 from steersman.cache.disposal import Disposal, Noted
 from steersman.cache.freshness import reach
-from steersman.cache.indexes import IndexFunction, values_of
+from steersman.cache.index_calls import IndexCalls
+from steersman.cache.indexes import IndexFunction
 from steersman.cache.intake import Intake, KindOptions
 from steersman.cache.list_watch import ListWatch
 from steersman.cache.overlay import Overlay
 from steersman.cache.reflector import Begin, CatchUp, Change, Event, Mark, Put, Refresh, Remove, Settings
+from steersman.cache.restores import shows_restore
 from steersman.cache.statistics import InformerStatistics
 from steersman.cache.store import Store
-from steersman.cache.stored_object import StoredObject, StoredView
+from steersman.cache.stored_object import StoredObject, StoredView, is_same_version
 from steersman.cache.versions import version_number
 from steersman.client import Client, RawReads
 from steersman.errors import StatusError
 from steersman.objects import FieldSelector, Key, Kind, Object, PartialObjectMetadata, Unstructured, decode
-from steersman.telemetry import FailureLog, error_words, user_frames
 from steersman.wire import ListOptions
 
 _log = logging.getLogger("steersman.cache")
@@ -55,6 +57,7 @@ class Informer(Generic[T]):
         *,
         options: KindOptions | None = None,
         settings: Settings | None = None,
+        on_restore: Callable[[], None] | None = None,
     ) -> None:
         self.kind = kind
         self.gvk = kind.gvk()
@@ -91,17 +94,17 @@ class Informer(Generic[T]):
         self._withdrawn = False
         #: Whether a reader has logged that reads go to the server because listing is denied.
         self.reads_live = False
-        #: The number of `catch_up` calls in progress; reads wait for them.
-        self._catching_up = 0
+        self._catching_up = 0  # the number of `catch_up` calls in progress; reads wait for them
         self._synced = asyncio.Event()
         #: Set while reads need not wait: the store is complete, or the kind is not served, or listing is denied.
         self._settled = asyncio.Event()
         self._progress: asyncio.Event = asyncio.Event()
         #: Versions up to this one may have named other states before a restore from backup.
         self._reused = 0
-        self._index_failures = 0
-        self._failure_log = FailureLog()
-        self._decoded: tuple[StoredObject, Any] | None = None
+        self._index_calls = IndexCalls(self.gvk.kind, self.decode)
+        self._on_restore = on_restore
+        #: Scopes that wait for a list of the restored server; reads wait for them.
+        self._renewing: set[str] = set()
 
     def __repr__(self) -> str:
         return f"<Informer of {self.gvk.kind}: {len(self.store)} objects>"
@@ -133,7 +136,7 @@ class Informer(Generic[T]):
             before.append(last)
         self._ending[scope.scope] = before
         name = f"follow {self.gvk.kind} {scope.scope}".rstrip()
-        self._running[scope.scope] = self._tasks.start(_run_after(before, scope, first), name=name)
+        self._running[scope.scope] = self._tasks.start(scope.run(first, after=before), name=name)
 
     # reading
 
@@ -201,6 +204,14 @@ class Informer(Generic[T]):
             self._follow(scope, Refresh())
         while len(self._committed) < len(self._scopes):
             await self._progress.wait()
+
+    def renew(self) -> None:
+        """Relist everything as a new epoch, because the server was restored from a backup. Reads wait for the lists."""
+        for name, scope in self._scopes.items():
+            if self._tasks is not None and name not in self._renewing:
+                self._renewing.add(name)
+                self._follow(scope, Refresh(restored=True))
+        self._settle()
 
     async def catch_up(self) -> None:
         """Wait until the store is at least as new as the server is now. Relist only if nothing less is proof.
@@ -274,26 +285,7 @@ class Informer(Generic[T]):
 
     def index_values(self, function: IndexFunction, stored: StoredObject, *, name: str = "") -> tuple[Hashable, ...]:
         """Return the index values of an object; no values if the function fails."""
-        try:
-            if self._decoded is None or self._decoded[0] is not stored:
-                self._decoded = (stored, self.decode(stored))
-            return values_of(function(self._decoded[1]), function)
-        except (KeyboardInterrupt, SystemExit):
-            raise
-        except BaseException as error:  # noqa: BLE001 - user code: any error affects that key only
-            self._index_failures += 1
-            mention = self._failure_log.note(error, asyncio.get_running_loop().time())
-            if mention.line:
-                _log.error(
-                    "index %s of %s failed on %s: %s; lookups by this index do not find the object%s",
-                    repr(name) if name else "",
-                    self.gvk.kind,
-                    stored.key,
-                    error_words(error),
-                    mention.suffix,
-                    exc_info=user_frames(error) if mention.traceback else None,
-                )
-            return ()
+        return self._index_calls.values(function, stored, name=name)
 
     def statistics(self) -> InformerStatistics:
         """Return the informer's statistics."""
@@ -304,7 +296,7 @@ class Informer(Generic[T]):
             served=self.served,
             own_writes=len(self.overlay),
             pending=tuple(each.pending for each in self._registrations),
-            index_failures=self._index_failures,
+            index_failures=self._index_calls.failures,
             scopes=tuple(
                 scope.statistics(watermark=self.store.watermark(name)) for name, scope in self._scopes.items()
             ),
@@ -348,20 +340,43 @@ class Informer(Generic[T]):
 
     # the sink of every scope
 
+    def list_begins(self) -> int:
+        """Return the number of recorded deletions: a list from now on does not show those objects."""
+        return self.overlay.deletions
+
+    def report_restore(self, scope: str, resource_version: str) -> None:
+        """Note that the server was restored from a backup. Its cache relists every kind; a list of the scope follows."""
+        if scope in self._renewing:
+            return
+        _log.warning(
+            "the server was restored from a backup or replaced: resource versions of %s went back to %s; relisting every kind",
+            self.gvk.kind,
+            resource_version,
+        )
+        self._renewing.add(scope)
+        self._settle()
+        if self._on_restore is not None:
+            self._on_restore()
+
     def commit(self, scope: str, objects: dict[Key, StoredObject], resource_version: str, *, new_epoch: bool) -> None:
         """Replace a scope with a complete list in one go."""
         for _ in self.committing(scope, objects, resource_version, new_epoch=new_epoch):
             pass
 
     def committing(
-        self, scope: str, objects: dict[Key, StoredObject], resource_version: str, *, new_epoch: bool
+        self, scope: str, objects: dict[Key, StoredObject], resource_version: str, *, new_epoch: bool, began: int = 0
     ) -> Iterator[None]:
         """Replace a scope with a complete list, yielding after every few objects; handlers get deletions first.
 
         Hold `switching` until the end. Readers see all of the list or nothing. The method consumes ``objects``.
         """
+        if not new_epoch:
+            new_epoch = yield from shows_restore(self.store, self.overlay, objects, began=began)
+        if new_epoch:
+            self.report_restore(scope, resource_version)
         yield from self._replacing(scope, objects, resource_version, new_epoch=new_epoch)
         self._committed.add(scope)
+        self._renewing.discard(scope)
         self._absent.discard(scope)
         self._denied.pop(scope, None)
         if len(self._committed) == len(self._scopes):
@@ -378,7 +393,7 @@ class Informer(Generic[T]):
         self, scope: str, objects: dict[Key, StoredObject], resource_version: str, *, new_epoch: bool = False
     ) -> Iterator[None]:
         def same(old: StoredObject, new: StoredObject) -> bool:
-            return _is_same(old, new) and (not new_epoch or old.raw == new.raw)
+            return is_same_version(old, new) and (not new_epoch or old.raw == new.raw)
 
         replacement = self.store.replacement(scope, objects, same=same)
         try:
@@ -387,11 +402,6 @@ class Informer(Generic[T]):
             self.disposal.add(*replacement.containers(), objects, entries=len(objects))
             raise
         if new_epoch:
-            _log.warning(
-                "resource versions of %s went back to %s: the server was restored from a backup or replaced",
-                self.gvk.kind,
-                resource_version,
-            )
             self._reused = max(self._reused, self._highest(scope))
             self.overlay.clear(scope=scope)
         replaced = self.store.switch(replacement)
@@ -424,6 +434,7 @@ class Informer(Generic[T]):
         self._withdrawn = self._withdrawn or self.synced
         yield from self._replacing(scope, {}, "")
         self.overlay.clear(scope=scope)
+        self._renewing.discard(scope)
         self._committed.discard(scope)
         self._synced.clear()
         self._settle()
@@ -441,13 +452,14 @@ class Informer(Generic[T]):
         if not self.synced:
             # The next list starts after all recorded writes, so it includes them.
             self.overlay.clear(scope=scope)
-        if not self.synced or self._catching_up:
+        if not self.synced or self._catching_up or self._renewing:
             self._denied[scope] = error
             self._settle()
 
     def _settle(self) -> None:
         """Decide whether reads wait."""
-        answers = not self._catching_up if self.synced else bool(self._absent or self._withdrawn)
+        renewed = not self._catching_up and not self._renewing
+        answers = renewed if self.synced else bool(self._absent or self._withdrawn)
         if answers or self._denied:
             self._settled.set()
         else:
@@ -455,7 +467,7 @@ class Informer(Generic[T]):
 
     def _put(self, stored: StoredObject, *, framed: bool) -> None:
         old = self.store.get(stored.key)
-        if old is not None and _is_same(old, stored):
+        if old is not None and is_same_version(old, stored):
             return
         if self._reused and (version_number(stored.resource_version) or 0) <= self._reused:
             # This version may have named another state before the restore: handlers must not treat it as known.
@@ -482,18 +494,6 @@ class Informer(Generic[T]):
     def _advance(self) -> None:
         progress, self._progress = self._progress, asyncio.Event()
         progress.set()
-
-
-def _is_same(old: StoredObject, new: StoredObject) -> bool:
-    """Whether two states of a key are the same version of the same object."""
-    return old.resource_version == new.resource_version and old.uid == new.uid
-
-
-async def _run_after(before: list[asyncio.Task[None]], scope: ListWatch, first: Event) -> None:
-    # Predecessors may need a moment to close their streams, and they share the scope's state.
-    if before:
-        await asyncio.wait(before)
-    await scope.run(first)
 
 
 def _as_object(kind: type[Any]) -> type[Object]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Protocol
 
 import msgspec
@@ -65,10 +65,18 @@ class Sink(Protocol):
     #: Frees containers that are no longer needed.
     disposal: Disposal
 
+    def list_begins(self) -> int:
+        """Note that a list is about to be requested; return what `committing` needs to know of this moment."""
+        ...
+
     def committing(
-        self, scope: str, objects: dict[Key, StoredObject], resource_version: str, *, new_epoch: bool
+        self, scope: str, objects: dict[Key, StoredObject], resource_version: str, *, new_epoch: bool, began: int
     ) -> Iterator[None]:
         """Replace the scope with a complete list, in steps: each yield is a chance to run other tasks."""
+        ...
+
+    def report_restore(self, scope: str, resource_version: str) -> None:
+        """Note that the server was restored from a backup; a list of the scope follows."""
         ...
 
     def apply(self, scope: str, changes: tuple[Change, ...], resource_version: str) -> None:
@@ -107,6 +115,8 @@ class ListWatch:
         self._count = self._new_count()
         self._stream: RawWatch | None = None
         self.state = State()
+        #: What the sink returned when the current list began.
+        self._began = 0
         #: The state before the last step.
         self._before = self.state
         #: Whether a list is replacing the contents now.
@@ -168,15 +178,21 @@ class ListWatch:
         self._silent = False
 
     def _lose(self, error: ApiError | None) -> None:
-        """Note that the stream has ended. It was alive until now, unless it was silent."""
+        """Note that the stream has ended. It was alive until now, unless it was silent, or the server failed it.
+
+        A server that accepts a watch may send "expired" as its first frame, so an open stream alone proves nothing.
+        """
         now = asyncio.get_running_loop().time()
         if isinstance(error, DeadlineExceeded):
             self._silent = True
-        elif self._is_trusted(now):
+        elif not isinstance(error, StatusError) and self._is_trusted(now):
             self._current_at = now
 
-    async def run(self, first: Event) -> None:
-        """Follow the collection until cancelled, starting with the event ``first``."""
+    async def run(self, first: Event, *, after: Collection[asyncio.Task[None]] = ()) -> None:
+        """Follow the collection until cancelled, starting with the event ``first`` when earlier runs have ended."""
+        if after:
+            # They may need a moment to close their streams, and they share this state.
+            await asyncio.wait(after)
         loop = asyncio.get_running_loop()
         if self._current_at is None:
             self._current_at = loop.time()
@@ -201,9 +217,13 @@ class ListWatch:
             case reflector.Discard():
                 staged, self._staged = self._staged, {}
                 self._sink.disposal.add(staged, entries=len(staged))
+                self._began = self._sink.list_begins()
+            case reflector.Report(version):
+                self._sink.report_restore(self.scope, version)
             case reflector.Commit(version, new_epoch):
                 staged, self._staged = self._staged, {}
-                await self._switch(self._sink.committing(self.scope, staged, version, new_epoch=new_epoch))
+                steps = self._sink.committing(self.scope, staged, version, new_epoch=new_epoch, began=self._began)
+                await self._switch(steps)
                 self.relists += self._committed
                 self._committed = True
                 self._hear()

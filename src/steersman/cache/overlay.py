@@ -45,6 +45,10 @@ class Overlay:
         self._entries: dict[Key, _Entry] = {}
         #: uid -> the key of the deleted object
         self._deleted: dict[str, Key] = {}
+        #: uid -> the number of the deletion; the numbers grow
+        self._numbers: dict[str, int] = {}
+        #: How many deletions were recorded.
+        self.deletions = 0
         #: key -> the uids deleted under it, each with its newest known version, or 0 if none is known
         self._deleted_at: dict[Key, dict[str, int]] = {}
         #: Uids recently deleted according to the watch: its event often arrives before the response to the delete.
@@ -107,10 +111,19 @@ class Overlay:
             # This uid was never seen here, so only the server can tell whether the visible object came before or after it.
             self.record_unknown(key)
         self._deleted[uid] = key
+        self.deletions += 1
+        self._numbers[uid] = self.deletions
         versions = [version_number(each.resource_version) or 0 for each in shown if each.uid == uid]
         self._deleted_at.setdefault(key, {})[uid] = max(versions, default=0)
         if len(self._deleted) > _TOMBSTONES_MAX:
             self._forget_deleted(next(iter(self._deleted)))
+
+    def is_deleted(self, uid: str, *, before: int) -> bool:
+        """Whether an object is gone: the watch has shown its deletion, or our own was one of the first ``before``."""
+        if uid in self._vanished:
+            return True
+        number = self._numbers.get(uid)
+        return number is not None and number <= before
 
     def record_unknown(self, key: Key) -> None:
         """Record a write with an unknown outcome."""
@@ -260,6 +273,7 @@ class Overlay:
 
     def _forget_deleted(self, uid: str) -> None:
         key = self._deleted.pop(uid)
+        del self._numbers[uid]
         del self._deleted_at[key][uid]
         if not self._deleted_at[key]:
             del self._deleted_at[key]

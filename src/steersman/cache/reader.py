@@ -64,6 +64,11 @@ class Informers(Protocol):
         """The client for kinds that are not cached."""
         ...
 
+    @property
+    def epoch(self) -> int:
+        """How often the server was seen to be restored from a backup."""
+        ...
+
     @overload
     def informer(self, kind: type[ObjectT]) -> Informer[ObjectT]: ...
     @overload
@@ -87,6 +92,11 @@ class CacheReader:
 
     def __init__(self, cache: Informers) -> None:
         self._cache = cache
+
+    @property
+    def epoch(self) -> int:
+        """How often the server was seen to be restored from a backup."""
+        return self._cache.epoch
 
     @overload
     async def get(self, kind: type[ObjectT], key: Key | str | tuple[str, str]) -> ObjectT: ...

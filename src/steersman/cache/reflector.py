@@ -7,8 +7,9 @@ Guarantees
 - **No needless relist.** A stream that ends is resumed at its last version. The reflector relists only if resuming is
   unsafe or fails: an expired version, repeated failures, a removed kind, versions that have gone back, silent streams.
 - A list is staged and then committed as a whole: the store never holds half of it.
-- After a lost or silent stream, the reflector first asks for the server's current version. If it is older than the last
-  version seen, the server was restored from a backup: the next commit starts a new epoch.
+- After a lost or silent stream, or one that the server has ended before its time, the reflector first asks for the
+  server's current version. If it is older than the last version seen, the server was restored from a backup: the next
+  commit starts a new epoch.
 - After two silent streams in a row, the reflector relists if the server's version has changed.
 - The step does no IO and reads no clock or random source: time and randomness are arguments.
 """
@@ -107,7 +108,9 @@ class Woke(msgspec.Struct, frozen=True):
 
 
 class Refresh(msgspec.Struct, frozen=True):
-    """A caller requests a relist."""
+    """A caller requests a relist; ``restored``: the server was restored from a backup, so it starts a new epoch."""
+
+    restored: bool = False
 
 
 class CatchUp(msgspec.Struct, frozen=True):
@@ -176,7 +179,13 @@ class Empty(msgspec.Struct, frozen=True):
     """Empty the collection: the kind is no longer served."""
 
 
-Command: TypeAlias = List | Probe | Open | Sleep | Close | Discard | Stage | Commit | Apply | Empty
+class Report(msgspec.Struct, frozen=True):
+    """Report that the server was restored from a backup: its version is older than one seen before."""
+
+    resource_version: str
+
+
+Command: TypeAlias = List | Probe | Open | Sleep | Close | Discard | Stage | Commit | Apply | Empty | Report
 Commands: TypeAlias = tuple[Command, ...]
 
 Phase = Literal["idle", "streaming", "listing", "opening", "watching", "probing", "waiting"]
@@ -222,8 +231,12 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     #: How many responses in a row said that the kind is not served.
     missing: int = 0
     opened_at: float = 0.0
+    #: How long the stream was requested to last.
+    seconds: int = 0
     #: How many streams in a row timed out without any data, not even a bookmark.
     silent: int = 0
+    #: Whether the server was restored from a backup, so that the next commit starts a new epoch.
+    restored: bool = False
     #: Whether the stream is short, so that the server sends a bookmark soon.
     short: bool = False
     #: What to do after the sleep.
@@ -232,6 +245,8 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
 
 #: The length of a short stream. Servers send a bookmark two seconds before the end of a stream.
 SHORT_SECONDS = 3
+#: A stream that ends this many seconds before its time ends in time.
+_PUNCTUAL = 1.5
 #: After this many broken streams, list in pages instead.
 _BROKEN_STREAMS_MAX = 2
 #: After this many failures in a row to resume from a version, relist.
@@ -253,7 +268,7 @@ class Stepper:
     ) -> tuple[State, Commands]:
         """Return the next state and the commands to perform. Only the last command may produce an event."""
         if isinstance(event, Refresh):
-            state, commands = self._sync(state, rng)
+            state, commands = self._sync(replace(state, restored=state.restored or event.restored), rng)
             return state, (Close(), *commands)
         if isinstance(event, CatchUp):
             state, commands = self._hurry(state, rng)
@@ -287,20 +302,21 @@ class Stepper:
 
     def _sync(self, state: State, rng: Chance) -> tuple[State, Commands]:
         if state.streams and state.broken_streams < _BROKEN_STREAMS_MAX:
-            return replace(state, phase="streaming"), (Discard(), Open("", initial=True, seconds=self._seconds(rng)))
+            opening = Open("", initial=True, seconds=self._seconds(rng))
+            return replace(state, phase="streaming", seconds=opening.seconds), (Discard(), opening)
         limit = 0 if state.whole else self.settings.page
         return replace(state, phase="listing"), (Discard(), List(limit))
 
     def _watch(self, state: State, rng: Chance) -> tuple[State, Commands]:
         opening = Open(state.version, initial=False, seconds=self._seconds(rng))
-        return replace(state, phase="opening", short=False), (opening,)
+        return replace(state, phase="opening", short=False, seconds=opening.seconds), (opening,)
 
     def _hurry(self, state: State, rng: Chance) -> tuple[State, Commands]:
         """Continue immediately, with a short stream where possible."""
         match state.phase:
             case "opening" | "watching":
                 opening = Open(state.version, initial=False, seconds=SHORT_SECONDS)
-                return replace(state, phase="opening", short=True), (opening,)
+                return replace(state, phase="opening", short=True, seconds=opening.seconds), (opening,)
             case "waiting" | "probing":
                 return self._go_on(state, rng)
             case "idle" | "streaming" | "listing":
@@ -366,7 +382,7 @@ class Stepper:
                 return replace(state, phase="watching", opened_at=now, missing=0), ()
             case Changes(changes):
                 return self._applied(state, changes)
-            case Ended() if state.short:
+            case Ended() if state.short and not self._is_early(state, now):
                 return self._watch(state, rng)
             case Ended() | Failed():
                 if state.phase == "watching" and now - state.opened_at >= self.settings.healthy_after:
@@ -376,15 +392,24 @@ class Stepper:
                 if isinstance(event, Failed) and event.reason == "expired" and not state.expired:
                     # The server responds, so waiting does not help: the version most likely expired during the failures.
                     return self._sync(replace(state, failures=state.failures + 1, expired=True), rng)
-                return self._failed(state, _after(event), rng, _patience(event))
+                then = "probe" if isinstance(event, Ended) and self._is_early(state, now) else _after(event)
+                return self._failed(state, then, rng, _patience(event))
             case _:
                 raise unexpected(state, event)
+
+    @staticmethod
+    def _is_early(state: State, now: float) -> bool:
+        """Whether the stream has ended long before its time: the server stops, and may come back with older objects."""
+        return now - state.opened_at < state.seconds - _PUNCTUAL
 
     def _probing(self, state: State, event: Event, rng: Chance) -> tuple[State, Commands]:
         match event:
             case Probed(version) if version == state.version:
                 return self._watch(replace(state, silent=0), rng)
-            case Probed(version) if is_older(version, state.version) or state.silent >= _SILENT_MAX:
+            case Probed(version) if is_older(version, state.version):
+                state, commands = self._sync(replace(state, restored=True), rng)
+                return state, (Report(version), *commands)
+            case Probed() if state.silent >= _SILENT_MAX:
                 return self._sync(state, rng)
             case Probed():
                 return self._watch(state, rng)
@@ -396,11 +421,11 @@ class Stepper:
     # outcomes
 
     def _committed(self, state: State, version: str) -> tuple[State, Commands]:
-        commit = Commit(version, new_epoch=is_older(version, state.version))
+        commit = Commit(version, new_epoch=state.restored or is_older(version, state.version))
         if state.missing >= _MISSING_BELIEVED:
             # The kind is served again. How long it was missing says nothing about the server's health.
             state = replace(state, failures=min(state.failures, _MISSING_BELIEVED))
-        return replace(state, version=version, whole=False, missing=0, silent=0), (commit,)
+        return replace(state, version=version, whole=False, missing=0, silent=0, restored=False), (commit,)
 
     def _applied(self, state: State, changes: tuple[Change, ...]) -> tuple[State, Commands]:
         last = changes[-1]

@@ -112,3 +112,8 @@ class StoredView:
         if self._object is None:
             self._object = self._decode(self.stored)
         return self._object
+
+
+def is_same_version(old: StoredObject, new: StoredObject) -> bool:
+    """Whether two states of a key are the same version of the same object."""
+    return old.resource_version == new.resource_version and old.uid == new.uid

@@ -149,9 +149,11 @@ class CachedKinds:
         def make(log: WriteLog) -> ReconcileClient:
             for kind, key in log.befores:
                 log.befores[kind, key] = self.before(kind, key) or b""
-            return InternalClient(
+            made = InternalClient(
                 client, (recorder, log, traces), reads=reads, before=self.before, intents=self.applies
             )
+            made.epoch = self._cache.epoch
+            return made
 
         return make
 

@@ -24,6 +24,8 @@ class InternalClient(ReconcileClient):
 
     #: The names of the whole program, for a client that writes as a part of it.
     _program: tuple[str, ...] = ()
+    #: How often the server had been restored from a backup when the reconcile began.
+    epoch: int = 0
 
     def __dir__(self) -> list[str]:
         return [name for name in super().__dir__() if name not in vars(InternalClient) or name.startswith("__")]

@@ -109,7 +109,7 @@ class Applies:
     def look(self, kind: GroupVersionKind, key: Key) -> StoredView | EllipsisType | None:
         """What a read would return now, without waiting; ``...`` if the read would need the server."""
         informer = self._informer_of(kind)
-        if informer is None or not informer.synced or informer.options.namespaces:
+        if informer is None or not (informer.synced and informer.settled) or informer.options.namespaces:
             return ...
         base = informer.store.get(key)
         if informer.overlay.needs_live(key, base):

@@ -1,0 +1,49 @@
+"""Calls of index functions, which are user code: a failure affects one object, is logged and counted."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Hashable
+from typing import Any
+
+from steersman.cache.indexes import IndexFunction, values_of
+from steersman.cache.stored_object import StoredObject
+from steersman.telemetry import FailureLog, error_words, user_frames
+
+_log = logging.getLogger("steersman.cache")
+
+
+class IndexCalls:
+    """Calls the index functions of one kind."""
+
+    def __init__(self, kind: str, decode: Callable[[StoredObject], Any]) -> None:
+        self._kind = kind
+        self._decode = decode
+        #: The object decoded last: several functions are called with the same one in turn.
+        self._decoded: tuple[StoredObject, Any] | None = None
+        self._failure_log = FailureLog()
+        self.failures = 0
+
+    def values(self, function: IndexFunction, stored: StoredObject, *, name: str = "") -> tuple[Hashable, ...]:
+        """Return the index values of an object; no values if the function fails."""
+        try:
+            if self._decoded is None or self._decoded[0] is not stored:
+                self._decoded = (stored, self._decode(stored))
+            return values_of(function(self._decoded[1]), function)
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:  # noqa: BLE001 - user code: any error affects that key only
+            self.failures += 1
+            mention = self._failure_log.note(error, asyncio.get_running_loop().time())
+            if mention.line:
+                _log.error(
+                    "index %s of %s failed on %s: %s; lookups by this index do not find the object%s",
+                    repr(name) if name else "",
+                    self._kind,
+                    stored.key,
+                    error_words(error),
+                    mention.suffix,
+                    exc_info=user_frames(error) if mention.traceback else None,
+                )
+            return ()
