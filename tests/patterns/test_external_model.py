@@ -10,7 +10,7 @@ from samples import portions
 from samples.site import Site, SiteSpec
 from steersman import Key, ObjectMeta
 from steersman.patterns.external import Absent, ExternalKey, Present
-from steersman.patterns.external.entries import Deleted, Missing, Raised, Start, There, Timing
+from steersman.patterns.external.entries import Deleted, Inquiry, Missing, Raised, Start, There, Timing
 from steersman.patterns.external.state import ExternalState
 
 NAMES = ("one", "two")
@@ -44,6 +44,8 @@ class Outside:
         self.steps = Counter()
         self.history = []
         self.now = 0.0
+        #: How often the server was restored from a backup.
+        self.epoch = 0
         self.things = {}
         self.made = 0
         #: Effects that have not happened yet, and when they do.
@@ -88,6 +90,7 @@ class Outside:
             self.a_call_ends: 12,
             self.the_program_is_killed: 0.7,
             self.somebody_deletes_it: 0.5,
+            self.the_server_is_restored: 0.3,
         }
         rule = self.rng.choices(list(weights), list(weights.values()))[0]
         self.history.append(f"{self.now:.2f} {rule.__name__}")
@@ -99,18 +102,18 @@ class Outside:
     def object(self, name):
         return site_of(name, self.uids[name], self.generations[name])
 
-    def is_new(self, name):
-        return self.created[name] > self.run_began
+    def inquiry(self, name):
+        return Inquiry(created=self.created[name] > self.run_began, epoch=self.epoch)
 
     def reconcile(self, name):
         wish, obj = self.wishes[name], self.object(name)
         if wish == "present":
             self.gone.discard(obj.uid)
-            answer = self.state.ensure(key_of(obj), obj, self.now, created=self.is_new(name))
+            answer = self.state.ensure(key_of(obj), obj, self.now, self.inquiry(name))
             if isinstance(answer, Present):
                 assert answer.found.generation == obj.generation
         elif wish == "absent":
-            answer = self.state.remove(key_of(obj), obj, self.now, created=self.is_new(name))
+            answer = self.state.remove(key_of(obj), obj, self.now, self.inquiry(name))
             if isinstance(answer, Absent):
                 self.gone.add(obj.uid)
         else:
@@ -144,7 +147,7 @@ class Outside:
     def look(self):
         name = self.rng.choice(NAMES)
         obj = self.object(name)
-        self.state.look(key_of(obj), obj, self.now, created=self.is_new(name))
+        self.state.look(key_of(obj), obj, self.now, self.inquiry(name))
 
     def another_object_of_that_name(self):
         """The object vanished, and its finalizer with it; what it had outside is nobody's."""
@@ -265,6 +268,14 @@ class Outside:
         for name in NAMES:
             self.reconcile(name)
 
+    def the_server_is_restored(self):
+        """The objects are as they were some changes ago; the outside is not."""
+        self.epoch += 1
+        for name in NAMES:
+            self.generations[name] = max(1, self.generations[name] - self.rng.randrange(3))
+            self.reconcile(name)
+        self.steps["restored"] += 1
+
     def somebody_deletes_it(self):
         if self.things and self.timing.look_again:
             del self.things[self.rng.choice(list(self.things))]
@@ -322,7 +333,7 @@ def test_never_two_things_and_always_the_wished_one():
         steps += outside.steps
     # it was no walk in an empty room
     seen = [f"{call}: {ending}" for call in ("create", "update", "delete") for ending in set(ENDINGS)]
-    for each in ("Present", "Absent", "Broken", "Working", "thing is gone", "thing found", *seen):
+    for each in ("Present", "Absent", "Broken", "Working", "thing is gone", "thing found", "restored", *seen):
         assert steps[each] > RUNS / 50, f"{each} hardly happened: {steps}"
 
 

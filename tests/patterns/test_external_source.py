@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import re
+from types import SimpleNamespace
 
 import pytest
 
@@ -125,7 +126,9 @@ class Scene:
 def asked_by_a_reconcile(scene, causes=None):
     names = ("home", "other", "third", "fourth", *(f"s{number}" for number in range(9)))
     new = Causes(tuple(Cause(what="object", created=f"uid-{name}") for name in names))
-    ctx = Context(None, Request(Key("web", "home")), new if causes is None else causes, None, "scene")
+    ctx = Context(
+        SimpleNamespace(epoch=0), Request(Key("web", "home")), new if causes is None else causes, None, "scene"
+    )
     return reconcile_in(ctx, Scene(scene))
 
 

@@ -8,7 +8,7 @@ from samples.site import Site, SiteSpec
 from steersman import Key, ObjectMeta
 from steersman.patterns import Wait
 from steersman.patterns.external import Absent, Broken, ExternalKey, Present, Working
-from steersman.patterns.external.entries import Deleted, Missing, Raised, Start, There, Timing
+from steersman.patterns.external.entries import Deleted, Inquiry, Missing, Raised, Start, There, Timing
 from steersman.patterns.external.state import ExternalState
 
 NOT_FOUND = "bucket was not found, but a request to create it may still be in flight"
@@ -28,13 +28,13 @@ class Table:
         self.state = ExternalState("bucket", timing, Start(0.0), rng=Random(1), judge=judge, can_update=can_update)
 
     def ensure(self, obj):
-        return self.state.ensure(self.key(obj), obj, self.now, created=not obj.metadata.labels)
+        return self.state.ensure(self.key(obj), obj, self.now, Inquiry(created=not obj.metadata.labels))
 
     def remove(self, obj):
-        return self.state.remove(self.key(obj), obj, self.now, created=not obj.metadata.labels)
+        return self.state.remove(self.key(obj), obj, self.now, Inquiry(created=not obj.metadata.labels))
 
     def look(self, obj):
-        return self.state.look(self.key(obj), obj, self.now, created=not obj.metadata.labels)
+        return self.state.look(self.key(obj), obj, self.now, Inquiry(created=not obj.metadata.labels))
 
     @staticmethod
     def key(obj):
@@ -238,9 +238,28 @@ def test_a_change_in_the_middle_of_a_call_is_not_forgotten():
 
 def test_an_older_generation_changes_nothing():
     table = Table()
-    table.present(site(3))
-    assert table.ensure(site(2, image="nginx")) == Present("nginx")
+    table.present(site(3, version="30"))
+    assert table.ensure(site(2, version="20", image="caddy")) == Present("nginx")
     assert table.take() is None
+
+
+@pytest.mark.parametrize(("version", "epoch"), [("20", 1), ("40", 0)], ids=["versions went back", "versions went on"])
+def test_a_generation_that_went_back_is_updated_once(version, epoch):
+    """The server was restored from a backup, and has the spec of before. It is not written again and again."""
+    table = Table()
+    table.present(site(3, version="30"))
+    restored = site(2, version=version, image="caddy")
+
+    def ensure():
+        return table.state.ensure(table.key(restored), restored, table.now, Inquiry(epoch=epoch))
+
+    assert ensure() == Working("bucket is being looked for")
+    update = table.done(table.take(), There("nginx")).work
+    assert (update.call, update.obj.spec.image, update.key.generation) == ("update", "caddy", 2)
+    table.done(update, There("caddy"))
+    for _ in range(3):
+        assert ensure() == Present("caddy")
+        assert table.take(after=1.0) is None
 
 
 def test_a_kind_without_generations_is_looked_at_with_each_version():

@@ -8,13 +8,16 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from steersman.aio import Backoff
+from steersman.cache import is_older
+from steersman.objects import Object
 from steersman.patterns.external.api import ExternalKey
 
 Call: TypeAlias = Literal["find", "create", "update", "delete"]
 Progress: TypeAlias = Literal["unknown", "finding", "creating", "present", "updating", "deleting", "gone", "broken"]
 Goal: TypeAlias = Literal["none", "present", "absent"]
-#: Identifies one version of the request: the object's generation, or its resourceVersion if the kind has no generations.
-Version: TypeAlias = tuple[int, str]
+#: Identifies one version of the request: the server's epoch, the object's generation, and its resourceVersion if the kind has
+#: no generations. A server that is restored from a backup begins an epoch, in which generations may go back.
+Version: TypeAlias = tuple[int, int, str]
 
 NEVER = float("-inf")
 _RUNNING: dict[Call, Progress] = {"find": "finding", "create": "creating", "update": "updating", "delete": "deleting"}
@@ -43,6 +46,17 @@ class Start(msgspec.Struct, frozen=True):
 
     #: On the monotonic clock. The wall clock would not help: the server's own clock sets the age of an object.
     time: float
+
+
+class Inquiry(msgspec.Struct, frozen=True, kw_only=True):
+    """The reconcile behind a request."""
+
+    #: Its span.
+    trace: str = ""
+    #: The object was created during this run, so no earlier request for it exists.
+    created: bool = False
+    #: How often the server had been restored from a backup; None if unknown.
+    epoch: int | None = None
 
 
 class Work(msgspec.Struct, frozen=True, kw_only=True):
@@ -175,6 +189,16 @@ class Entry:
         if self.goal == "absent":
             return "deleting"
         return "present" if self.matches or self.goal == "none" else "updating"
+
+    def outdates(self, version: Version, obj: Object) -> bool:
+        """Whether an object is older than the request: a stale read, so the newer request stands.
+
+        A generation that is older at a newer resourceVersion, or in a later epoch, is none: the server was restored from a backup.
+        """
+        if version[0] != self.version[0]:
+            return version[0] < self.version[0]
+        older = is_older(obj.metadata.resource_version or "", self.obj.metadata.resource_version or "")
+        return version[1] < self.version[1] and older
 
     def in_flight_until(self, late: float) -> float:
         """Until when a request for the object, or the lag of a list, may still change what a lookup finds."""

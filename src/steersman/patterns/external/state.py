@@ -7,6 +7,8 @@ Guarantees
 - **Absence needs proof.** After a `create` with an unknown outcome, the request may still arrive for `late` seconds. A lookup
   that finds nothing counts only if it began after that. An object may have had such a request just before this run began,
   unless the watch has shown that it was created since. If `create` is idempotent, only the answer "gone" waits.
+- **What the server says counts**, also after it was restored from a backup: a generation that went back is looked up and updated
+  like any other change. Only an older generation at an older version of the same epoch is a stale read.
 - **No clock is compared with another machine's.** Time is the monotonic clock of this process.
 - **The result of `create` counts as present** until a lookup finds it. For `late` seconds, a lookup that finds nothing is
   blamed on a list that lags. The answer is never "gone" before a `delete` of that result was tried.
@@ -33,6 +35,7 @@ from steersman.patterns.external.entries import (
     Entry,
     Finished,
     Goal,
+    Inquiry,
     Judge,
     Missing,
     Progress,
@@ -47,6 +50,8 @@ from steersman.patterns.external.entries import (
 
 R = TypeVar("R")
 
+#: A request from outside a reconcile.
+UNKNOWN = Inquiry()
 #: Seconds for which the result of a lookup may be acted on without another lookup.
 FRESH = 5.0
 #: Seconds for which a deleted external object is remembered.
@@ -81,21 +86,16 @@ class ExternalState(Generic[R]):
 
     # requests of reconciles
 
-    def ensure(
-        self, key: ExternalKey, obj: Object, now: float, *, trace: str = "", created: bool = False
-    ) -> Present[R] | Working | Broken:
-        """Request that the external object exists and matches the Kubernetes object.
-
-        ``created``: the object was created during this run, so no earlier request for it exists.
-        """
-        entry = self._entry(key, obj, now, created=created)
+    def ensure(self, key: ExternalKey, obj: Object, now: float, by: Inquiry = UNKNOWN) -> Present[R] | Working | Broken:
+        """Request that the external object exists and matches the Kubernetes object."""
+        entry = self._entry(key, obj, now, by)
         if entry.known == "present" and entry.fresh and entry.goal != "absent":
             # Compare each time: the result may depend on more than the generation, such as another external object.
-            verdict = self._judge(obj, entry.found)
+            verdict = self._judge(entry.obj, entry.found)
             if isinstance(verdict, str):
                 return Broken(self._incomparable(verdict))
             entry.matches = verdict
-        self._ask(entry, "present", now, trace)
+        self._ask(entry, "present", now, by.trace)
         if entry.settled:
             return Present(entry.found)
         if entry.failure:
@@ -104,22 +104,17 @@ class ExternalState(Generic[R]):
             return Broken(self._differs())
         return Working(self._words(entry))
 
-    def remove(
-        self, key: ExternalKey, obj: Object, now: float, *, trace: str = "", created: bool = False
-    ) -> Absent | Working | Broken:
-        """Request that the external object is gone; ``created`` as for `ensure`."""
-        entry = self._entry(key, obj, now, created=created)
-        self._ask(entry, "absent", now, trace)
+    def remove(self, key: ExternalKey, obj: Object, now: float, by: Inquiry = UNKNOWN) -> Absent | Working | Broken:
+        """Request that the external object is gone."""
+        entry = self._entry(key, obj, now, by)
+        self._ask(entry, "absent", now, by.trace)
         if entry.settled:
             return Absent()
         return Broken(entry.failure) if entry.failure else Working(self._words(entry))
 
-    def look(self, key: ExternalKey, obj: Object, now: float, *, created: bool = False) -> bool:
-        """Look up the external object without changing it; returns whether the lookup is still in progress.
-
-        ``created`` as for `ensure`.
-        """
-        entry = self._entry(key, obj, now, created=created)
+    def look(self, key: ExternalKey, obj: Object, now: float, by: Inquiry = UNKNOWN) -> bool:
+        """Look up the external object without changing it; returns whether the lookup is still in progress."""
+        entry = self._entry(key, obj, now, by)
         if entry.fresh:
             return False
         entry.peek = True
@@ -219,21 +214,21 @@ class ExternalState(Generic[R]):
 
     # entries
 
-    def _entry(self, key: ExternalKey, obj: Object, now: float, *, created: bool) -> Entry:
-        version = (key.generation, "" if key.generation else obj.metadata.resource_version or "")
+    def _entry(self, key: ExternalKey, obj: Object, now: float, by: Inquiry) -> Entry:
         entry = self._entries.get(key.uid)
+        epoch = by.epoch if by.epoch is not None else entry.version[0] if entry is not None else 0
+        version = (epoch, key.generation, "" if key.generation else obj.metadata.resource_version or "")
         if entry is None:
             # An earlier object of this name is gone: drop its entry.
             self.forget(key.key, now)
             first, last = self._timing.first_retry, self._timing.last_retry
             entry = Entry(key, obj, version, Backoff(initial=first, maximum=max(first, last), jitter=0.2))
             self._entries[key.uid] = entry
-            until = NEVER if created else self._start.time + self._timing.late
+            until = NEVER if by.created else self._start.time + self._timing.late
             entry.lost_until = entry.overtaken_until = max(until, self._in_flight.pop(key.uid, NEVER))
         entry.forgotten = False
         self._uids[key.key] = key.uid
-        # An older generation is a stale read: the newer request stands.
-        if version[0] >= entry.version[0]:
+        if not entry.outdates(version, obj):
             if version != entry.version:
                 self._change(entry, key, version, now)
             entry.obj = obj

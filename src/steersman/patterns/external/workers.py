@@ -20,11 +20,22 @@ from typing import Any, Generic, TypeVar, cast
 import msgspec
 
 from steersman.aio import Supervisor, randomness
-from steersman.controller import Cause, Emit, Request, SourceStatistics, current_context
+from steersman.controller import Cause, Emit, Request, SourceStatistics, current_context, internal_client
 from steersman.objects import Key, Object
 from steersman.patterns.external.api import Absent, Api, Broken, ExternalKey, Present, ServiceRefused, Working
 from steersman.patterns.external.checks import check_api, check_name, check_seconds
-from steersman.patterns.external.entries import Deleted, Missing, Progress, Raised, Result, Start, There, Timing, Work
+from steersman.patterns.external.entries import (
+    Deleted,
+    Inquiry,
+    Missing,
+    Progress,
+    Raised,
+    Result,
+    Start,
+    There,
+    Timing,
+    Work,
+)
 from steersman.patterns.external.state import ExternalState
 from steersman.telemetry import current_traceparent, user_frames
 
@@ -133,14 +144,14 @@ class External(Generic[T, R]):
                 f"{self.name}.ensure({key.kind} {key.key}): the object is being deleted, so a new external"
                 " object would be left behind; call remove(), and return Done() when it returns Absent"
             )
-        answer = term.state.ensure(key, obj, term.time(), trace=current_traceparent(), created=_created(obj))
+        answer = term.state.ensure(key, obj, term.time(), _inquiry(obj))
         term.news.set()
         return answer
 
     def remove(self, obj: T) -> Absent | Working | Broken:
         """Request that the external object is gone: look it up, delete it, and look until it is gone. Never waits."""
         term, key = self._running("remove"), _key(obj, f"{self.name}.remove")
-        answer = term.state.remove(key, obj, term.time(), trace=current_traceparent(), created=_created(obj))
+        answer = term.state.remove(key, obj, term.time(), _inquiry(obj))
         term.news.set()
         return answer
 
@@ -165,7 +176,7 @@ class External(Generic[T, R]):
     def looking(self, obj: T) -> bool:
         """Start a lookup unless the result is known, without waiting; returns whether it is in progress."""
         term, key = self._running("look"), _key(obj, f"{self.name}.look")
-        under_way = term.state.look(key, obj, term.time(), created=_created(obj))
+        under_way = term.state.look(key, obj, term.time(), _inquiry(obj))
         term.news.set()
         return under_way
 
@@ -445,10 +456,16 @@ def _key(obj: Object, where: str) -> ExternalKey:
     return ExternalKey(uid=obj.uid, generation=obj.generation, kind=obj.kind or type(obj).__name__, key=obj.key)
 
 
-def _created(obj: Object) -> bool:
-    """Whether the watch has shown that the object was created since the controller started."""
+def _inquiry(obj: Object) -> Inquiry:
+    """The reconcile that asks, and what it proves about the object."""
     ctx = current_context()
-    return ctx is not None and bool(obj.uid) and any(cause.created == obj.uid for cause in ctx.causes)
+    if ctx is None:
+        return Inquiry(trace=current_traceparent())
+    return Inquiry(
+        trace=current_traceparent(),
+        created=bool(obj.uid) and any(cause.created == obj.uid for cause in ctx.causes),
+        epoch=internal_client(ctx).epoch,
+    )
 
 
 def _words(error: Exception) -> str:
