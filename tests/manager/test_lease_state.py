@@ -345,6 +345,42 @@ def test_an_annotation_on_the_lease_costs_nothing() -> None:
     assert candidate.state.term == 1
 
 
+def test_a_leader_goes_on_if_the_lease_is_restored_to_an_earlier_renewal_of_its_term() -> None:
+    """The server was restored from a backup. Nobody else may lead before this lease is over, so nobody has to stop."""
+    server = Server()
+    first, second = two()
+    run([first], server, until=3)
+    backup = server.record
+    run([first], server, until=9)
+    assert backup != server.record
+    second.observe(server.answer(second.command), 9.0)
+    server.record = msgspec.structs.replace(backup, version=f"restored-{backup.version}")
+    first.observe(Woke(), 9.5)
+    while not isinstance(first.command, Wait):
+        first.observe(server.answer(first.command), 9.5)
+        assert first.leads(9.5)
+    assert first.state.term == 1
+    assert server.record.holder == "a"
+    second.observe(Woke(), 10.0)
+    second.observe(server.answer(second.command), 10.0)
+    assert isinstance(second.command, Wait)
+
+
+def test_a_restored_lease_of_an_earlier_term_ends_the_term() -> None:
+    """Another candidate may have led in between, and may still do."""
+    server = Server()
+    [leader] = candidates = [Candidate("a", offset=0.0, speed=1.0)]
+    run(candidates, server, until=3)
+    backup = server.record
+    leader.observe(Woke(), 60.0)
+    leader.observe(Left(), 61.0)
+    run(candidates, server, until=3)
+    assert leader.state.term == 2
+    server.record = msgspec.structs.replace(backup, version="restored")
+    leader.observe(Found(server.record), 62.0)
+    assert leader.state.phase is Phase.DEPOSED
+
+
 def test_a_deposed_leader_waits_until_its_work_has_ended() -> None:
     server = Server()
     [leader] = candidates = [Candidate("a", offset=0.0, speed=1.0)]

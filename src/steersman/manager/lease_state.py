@@ -364,6 +364,10 @@ def _with_record(state: State, record: LeaseRecord, now: Moment) -> State:
     said = record.renewed in state.unanswered or (
         state.ours and state.seen is not None and record.renewed == state.seen.renewed
     )
+    if state.phase is Phase.LEADER and state.ours and state.seen is not None:
+        # An earlier renewal of this very term: the server was restored from a backup. Every other candidate counts a lease from
+        # now on, so this one may lead until its deadline, and renews.
+        said = said or (record.acquired, record.transitions) == (state.seen.acquired, state.seen.transitions)
     ours = said and record.holder == state.rules.identity
     return _set(state, seen=record, seen_at=now.elapsed, ours=ours, unanswered=())
 
