@@ -84,7 +84,7 @@ async def test_a_program_that_takes_the_port_of_a_service_gets_no_connection():
             assert await ask(published)
         async with endpoint(name=b"another", port=behind), Supervisor() as tasks:
             early = tasks.start(ask(published), name="early")
-            refusal = f"127.0.0.1:{behind}: another program listens there, and not the service"
+            refusal = f"another program listens at 127.0.0.1:{behind}, and not the service"
             await eventually(lambda: proxy.state("web").refusal == refusal)
             async with service("::1", behind) as later:
                 await proxy.keep("web", Forwarding(LOCAL, published, (("127.0.0.1", behind),), (later,)))

@@ -152,9 +152,9 @@ async def _start(
         return process
     await process.wait()
     number, _, reason = os.fsdecode(report).partition(" ")
-    if int(number) == errno.ENOENT and reason.startswith(f"{command.program}: "):
+    if int(number) == errno.ENOENT and reason.endswith(f": {command.program}"):
         raise CannotRun(f"{command.program}: command not found", _MISSING)
-    raise CannotRun(f"cannot run {command.program}: {reason.removeprefix(f'{command.program}: ')}", _NOT_EXECUTABLE)
+    raise CannotRun(f"cannot run {command.program}: {reason.removesuffix(f': {command.program}')}", _NOT_EXECUTABLE)
 
 
 def _forward(process: asyncio.subprocess.Process, number: signal.Signals) -> None:
