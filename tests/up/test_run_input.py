@@ -15,6 +15,7 @@ from bench.busybox_image import IMAGE, make_image, write_containers_conf
 from samples.container_runtimes import needs_podman, podman
 from samples.eventually import eventually
 from samples.terminal import Terminal
+from steersman.aio import name_suffix
 
 pytestmark = needs_podman
 #: More than all pipes on the way hold.
@@ -24,7 +25,8 @@ LARGE = 8 << 20
 @pytest.fixture
 async def place(tmp_path: Path) -> AsyncIterator[Place]:
     make_image()
-    made = Place(tmp_path / "shop", tmp_path / "state")
+    # The name of the project tells its containers from those of other tests.
+    made = Place(tmp_path / f"shop{name_suffix(5)}", tmp_path / "state")
     made.environment |= write_containers_conf(tmp_path)
     made.write(f"services:\n  db: {{image: '{IMAGE}', command: sleep 300, stop_grace_period: 0s, tty: true}}\n")
     yield made
@@ -42,9 +44,9 @@ async def begin(place: Place, *words: str, **streams: int) -> asyncio.subprocess
     )
 
 
-def containers() -> list[str]:
+def containers(place: Place) -> list[str]:
     """The containers of ``run`` that exist."""
-    return podman("ps", "--all", "--quiet", "--filter", "name=^db-run-").split()
+    return podman("ps", "--all", "--quiet", "--filter", f"name=^{place.folder.name}-db-run-").split()
 
 
 def child(pid: int) -> int:
@@ -66,7 +68,7 @@ async def test_all_input_reaches_the_program_and_its_answer_comes_back(place: Pl
     assert output == data
     assert errors.endswith(b"done\n")
     assert process.returncode == 7
-    await eventually(lambda: not containers(), within=WITHIN)
+    await eventually(lambda: not containers(place), within=WITHIN)
 
 
 async def test_a_program_that_ends_before_its_input_does_not_wait_for_it(place: Place) -> None:
@@ -84,12 +86,14 @@ async def test_no_container_outlives_its_client(place: Place) -> None:
     """The programs ignore their input, so nothing else would end them before the session."""
     await place.run("up", "--detach")
     processes = [await begin(place, "sh", "-c", "echo ready; sleep 300") for _ in range(3)]
-    for process, number in zip(processes, (signal.SIGKILL, signal.SIGTERM, signal.SIGHUP), strict=True):
+    for process in processes:
         await until(process.stdout, b"ready\n")
+    assert len(containers(place)) == 3
+    for process, number in zip(processes, (signal.SIGKILL, signal.SIGTERM, signal.SIGHUP), strict=True):
         process.send_signal(number)
         async with asyncio.timeout(WITHIN):
             assert await process.wait() == (-number if number == signal.SIGKILL else 128 + number)
-    await eventually(lambda: not containers(), within=WITHIN)
+    await eventually(lambda: not containers(place), within=WITHIN)
     assert (await place.rows())["db"]["state"] == "running"
 
 
@@ -111,15 +115,15 @@ async def test_the_second_ctrl_c_ends_a_program_that_ignores_the_first(place: Pl
     typed = await asyncio.to_thread(Terminal, *options, environment=place.environment, folder=place.folder)
     try:
         await asyncio.to_thread(typed.wait_output, b"not a tty\r\nready\r\n")
-        identity = containers()[0]
+        identity = containers(place)[0]
         typed.send(b"\x03")
         await asyncio.to_thread(typed.wait_output, b"^C")
-        assert containers() == [identity]
+        assert containers(place) == [identity]
         typed.send(b"\x03")
         assert await asyncio.to_thread(typed.wait_end) == 130
     finally:
         typed.close()
-    await eventually(lambda: not containers(), within=WITHIN)
+    await eventually(lambda: not containers(place), within=WITHIN)
 
 
 async def test_a_terminal_with_its_size_and_keys(place: Place) -> None:
@@ -154,7 +158,7 @@ async def test_the_terminal_has_its_modes_again_after_the_runtime_was_killed(pla
         assert termios.tcgetattr(typed.slave) == typed.modes
     finally:
         typed.close()
-    await eventually(lambda: not containers(), within=WITHIN)
+    await eventually(lambda: not containers(place), within=WITHIN)
 
 
 async def test_a_terminal_that_is_missing_is_an_error(place: Place) -> None:
