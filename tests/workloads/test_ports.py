@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
 import sys
+from pathlib import Path
 
 import msgspec
 import pytest
