@@ -84,3 +84,21 @@ def test_root_runs_the_files_of_the_user_who_called_sudo(folder: Path) -> None:
     assert load_application(folder, environment={"SUDO_UID": str(OTHER)}).services
     with pytest.raises(ApplicationError, match="belongs to another user"):
         load_application(folder, environment={"SUDO_UID": "61009"})
+
+
+@pytest.mark.parametrize(
+    ("folder", "project"),
+    [
+        ("a" * 200, f"{'a' * 54}-c2a908d9"),
+        ("日本 語", "default"),
+        ("-x y", "xy"),
+        ("abc-", "abc"),
+        ("b" * 63, "b" * 63),
+    ],
+)
+def test_a_project_name_from_a_folder_is_a_valid_label(tmp_path: Path, folder: str, project: str):
+    """Networks, containers and labels contain it."""
+    place = tmp_path / folder
+    place.mkdir()
+    (place / "steersman.yaml").write_text("services: {web: {command: x}}")
+    assert load_application(place, environment={}).name == project

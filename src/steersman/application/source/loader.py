@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -23,6 +24,8 @@ from steersman.application.syntax.values import Values, hint
 _PROJECT_NAME = re.compile(r"[a-z0-9][a-z0-9_-]*")
 _TOP_KEYS = ("name", "include", "services", "networks", "volumes", "secrets", "configs")
 _SERVICES_MAX = 1000
+#: The longest project name: it is a label. A longer name of a folder is shortened.
+_NAME_MAX = 63
 
 
 def load_application(
@@ -92,7 +95,11 @@ def _project_name(given: str | None, base: Path, report: Report) -> str:
                 " and start with a letter or digit: set another one with -p",
             )
         return given
-    return re.sub(r"[^a-z0-9_-]", "", base.name.lower()).lstrip("_-") or "default"
+    name = re.sub(r"[^a-z0-9_-]", "", base.name.lower()).strip("_-") or "default"
+    if len(name) <= _NAME_MAX:
+        return name
+    digest = hashlib.sha256(name.encode()).hexdigest()[:8]
+    return f"{name[: _NAME_MAX - 9].rstrip('_-')}-{digest}"
 
 
 def _from_yaml(
