@@ -379,14 +379,24 @@ async def test_a_killed_proxy_listens_again_at_the_same_port():
 async def test_the_proxy_runs_before_others_where_the_user_may_ask_for_it():
     """Processes that start do not delay connections; without the right, the proxy runs as this program does."""
     async with RelayProxy() as proxy:
-        await proxy.remove("none")
+        await proxy.keep("web", Forwarding(LOCAL, free_port()))
         assert proxy.pid is not None
         assert os.getpriority(os.PRIO_PROCESS, proxy.pid) in {-10, os.getpriority(os.PRIO_PROCESS, 0)}
+
+
+async def test_no_relay_runs_before_the_first_service():
+    """A session without published ports needs none, and it takes several megabytes."""
+    async with RelayProxy() as proxy:
+        await proxy.remove("none")
+        assert proxy.pid is None
+        await proxy.keep("web", Forwarding(LOCAL, free_port()))
+        assert proxy.pid is not None
 
 
 async def test_an_order_survives_a_proxy_that_is_killed_meanwhile():
     port = free_port()
     async with RelayProxy() as proxy, endpoint() as place:
+        await proxy.keep("other", Forwarding(LOCAL, free_port()))
         pid = proxy.pid
         assert pid is not None
         os.kill(pid, signal.SIGKILL)

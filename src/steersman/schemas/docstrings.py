@@ -35,33 +35,29 @@ def field_descriptions(cls: type[Any]) -> dict[str, str]:
     return found
 
 
-@cache
 def _own_descriptions(cls: type[Any]) -> dict[str, str]:
     module = sys.modules.get(cls.__module__)
-    definition = _class_definitions(module).get(cls.__qualname__) if module is not None else None
-    found: dict[str, str] = {}
-    for field, below in pairwise(definition.body if definition is not None else ()):
-        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(below, ast.Expr):
-            value = below.value
-            if isinstance(value, ast.Constant) and isinstance(value.value, str):
-                found[field.target.id] = inspect.cleandoc(value.value)
-    return found
+    return _descriptions(module).get(cls.__qualname__, {}) if module is not None else {}
 
 
 @cache
-def _class_definitions(module: ModuleType) -> dict[str, ast.ClassDef]:
-    """The classes in the source of a module, by qualified name. Parses a module once for all of its classes."""
+def _descriptions(module: ModuleType) -> dict[str, dict[str, str]]:
+    """The strings below the fields of all classes in the source of a module, by qualified name.
+
+    Parses a module once for all of its classes, and does not keep the tree: it takes ten times the memory.
+    """
     try:
         tree = ast.parse(inspect.getsource(module))
     except (OSError, TypeError, SyntaxError, ValueError, RecursionError):
         return {}  # built at run time, typed into a shell, or shipped without source
-    found: dict[str, ast.ClassDef] = {}
+    found: dict[str, dict[str, str]] = {}
     waiting: list[tuple[str, ast.AST]] = [("", tree)]
     for prefix, node in waiting:
         for child in ast.iter_child_nodes(node):
             match child:
                 case ast.ClassDef(name=name):
-                    found.setdefault(f"{prefix}{name}", child)
+                    if f"{prefix}{name}" not in found:
+                        found[f"{prefix}{name}"] = _fields(child)
                     waiting.append((f"{prefix}{name}.", child))
                 case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
                     waiting.append((f"{prefix}{name}.<locals>.", child))
@@ -69,4 +65,14 @@ def _class_definitions(module: ModuleType) -> dict[str, ast.ClassDef]:
                     waiting.append((prefix, child))
                 case _:
                     pass
+    return found
+
+
+def _fields(definition: ast.ClassDef) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for field, below in pairwise(definition.body):
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(below, ast.Expr):
+            value = below.value
+            if isinstance(value, ast.Constant) and isinstance(value.value, str):
+                found[field.target.id] = inspect.cleandoc(value.value)
     return found

@@ -1,6 +1,7 @@
 """A proxy of real connections, in a process of its own: see `relay`.
 
 Guarantees
+- No relay runs before the first service.
 - A relay that is killed is started again, and listens at the same ports.
 - Every order is answered, also across a restart of the relay.
 """
@@ -58,6 +59,8 @@ class RelayProxy:
         self._states: dict[str, ProxyState] = {}
         self._listeners: list[StateListener] = []
         self._number = 0
+        #: Whether a relay was started: the first order does it.
+        self._has_run = False
         #: Orders that the relay has not answered.
         self._pending: dict[int, tuple[bytes, asyncio.Future[_Message]]] = {}
 
@@ -72,13 +75,6 @@ class RelayProxy:
                 "services are proxied on Linux alone: on other systems, use addressAllocationMode Proxyless"
             )
         self._tasks = await Supervisor().__aenter__()
-        try:
-            reader = await self._start()
-        except BaseException:
-            self._tasks.cancel()
-            await self._tasks.__aexit__(None, None, None)
-            raise
-        self._tasks.start(self._run(reader), name="proxy")
         return self
 
     async def __aexit__(
@@ -120,6 +116,8 @@ class RelayProxy:
 
     async def remove(self, service: str) -> None:
         """Stop listening, and close the connections of a service. Returns when its port is free."""
+        if not self._has_run:
+            return
         await self._order({"order": "remove", "service": service})
         self._kept.pop(service, None)
         self._states.pop(service, None)
@@ -134,11 +132,12 @@ class RelayProxy:
 
     # the process
 
-    async def _run(self, reader: asyncio.StreamReader) -> None:
-        """Read the relay's messages, and start another one whenever it ends."""
+    async def _run(self) -> None:
+        """Start the relay, read its messages, and start another one whenever it ends."""
         backoff = Backoff(initial=0.02, maximum=5.0)
         loop = asyncio.get_running_loop()
         while True:
+            reader = await self._start()
             started = loop.time()
             await self._read(reader)
             pid = self.pid
@@ -147,7 +146,6 @@ class RelayProxy:
             if loop.time() - started > _STABLE:
                 backoff.reset()
             await asyncio.sleep(backoff.next_delay(randomness()))
-            reader = await self._start()
 
     async def _read(self, reader: asyncio.StreamReader) -> None:
         with suppress(ConnectionError):
@@ -211,6 +209,10 @@ class RelayProxy:
         line = msgspec.json.encode({**order, "number": self._number}) + b"\n"
         answer: asyncio.Future[_Message] = asyncio.get_running_loop().create_future()
         self._pending[self._number] = (line, answer)
+        if not self._has_run:
+            # A session without services needs no relay.
+            self._has_run = True
+            self._tasks.start(self._run(), name="proxy")
         if self._writer is not None:
             self._writer.write(line)
         return await answer
