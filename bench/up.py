@@ -44,6 +44,8 @@ SHOP = Path(__file__).parents[1] / "examples" / "shop"
 CONTENDERS = (STEERSMAN, SCRIPT, PROCESS_COMPOSE, PODMAN_COMPOSE)
 #: Seconds that ``up`` may need beyond the script.
 LIMIT = 1.5
+#: What ``up`` may use for six processes at rest: percent of a core, and MB.
+REST, MEMORY = 0.8, 70.0
 #: What the plain output of ``up`` says of each service of the shop that is ready.
 READY = {"db": "is healthy", "redis": "is healthy", "api": "is healthy", "web": "is healthy", "worker": "runs"}
 #: The ports of the shop, which other programs of this machine may use.
@@ -91,7 +93,9 @@ async def run(options: argparse.Namespace) -> Report:
             bars.append(difference(starts))
         if "processes" in parts:
             try:
-                measures += await _side_by_side("processes", process_tools, folder, environment, options)
+                processes = await _side_by_side("processes", process_tools, folder, environment, options)
+                measures += processes
+                bars += at_rest(processes)
             except CannotPrepare as error:
                 notes.append(f"Without process-compose: {error}")
         if "containers" in parts and has_containers:
@@ -109,6 +113,15 @@ def difference(starts: Measured) -> Bar:
     pairs = zip(starts.rounds[STEERSMAN], starts.rounds[SCRIPT], strict=True)
     value = statistics.median(ours - theirs for ours, theirs in pairs)
     return Bar(name=f"{starts.name} - {SCRIPT}", value=value, bar=LIMIT, unit="s")
+
+
+def at_rest(measures: Sequence[Measured]) -> list[Bar]:
+    """The medians of CPU and memory at rest."""
+    found = {each.name.partition(",")[0]: each for each in measures}
+    return [
+        Bar(name=each.name, value=statistics.median(each.rounds[STEERSMAN]), bar=bar, unit=each.unit)
+        for each, bar in ((found["CPU at rest"], REST), (found["memory"], MEMORY))
+    ]
 
 
 def _environment(folder: Path) -> dict[str, str]:

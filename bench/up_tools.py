@@ -38,7 +38,7 @@ PATIENCE = 120.0
 #: Seconds between two looks at services that do not answer yet.
 LOOK = 0.01
 #: Processes that are not part of a tool: the services, and Podman's monitor of each container.
-NOT_TOOLS = ("busybox", "conmon")
+NOT_TOOLS = ("busybox", "sleep", "conmon")
 _MARK = "STEERSMAN_BENCH_UP"
 
 
