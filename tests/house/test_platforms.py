@@ -45,7 +45,6 @@ FALLBACKS = {
     "workloads/files/inotify.py": "refuses with a sentence",
     "workloads/files/inotify_watcher.py": "refuses with a sentence",
     "workloads/files/file_changes.py": "looks at files every 100 ms",
-    "workloads/files/__init__.py": "has the names of the other modules",
     "transport/reachability.py": "makes a socket non-blocking with a second call",
     "workloads/processes/orphans.py": "is not called: `ZygoteRunner` refuses with a sentence",
     "workloads/processes/terminal_connection.py": "is not called: no program has a terminal without `ZygoteRunner`",
