@@ -70,8 +70,8 @@ async def _apply(client: Writer, tree: dict[str, Any], *, force: bool, replace: 
         if removed:
             raise WouldRemove(
                 f"install {name}: this would remove {'; '.join(removed)} from the installed definition, and objects"
-                " would lose data. Install all versions together, with all their fields; or, if nobody needs these"
-                f" parts, write install({tree['spec']['names']['kind']}, replace=True)"
+                " would lose data. Install all versions together, with all their fields; or, if these parts are"
+                f" needed no more, write install({tree['spec']['names']['kind']}, replace=True)"
             )
         version = resource_version_of(installed) if installed is not None else NO_VERSION
         metadata = tree["metadata"] if replace else tree["metadata"] | {"resourceVersion": version}
