@@ -8,7 +8,7 @@ from samples.postgres import GROUP, Postgres, managed, postgres
 from steersman.controller import Done
 from steersman.patterns import Outputs, StateMachine, finalizer, reconciles, state
 
-OLD, NEW = f"{GROUP}/postgres", f"{GROUP}/databases"
+OLD, NEW = f"{GROUP}/databases.postgres", f"{GROUP}/databases.databases"
 
 
 class First(StateMachine[Postgres]):
@@ -78,7 +78,7 @@ async def test_a_machine_that_needs_none_takes_the_old_one_away(control_plane):
 def test_names_that_cannot_be_retired_are_refused(names, words):
     with pytest.raises(TypeError) as error:
 
-        @reconciles(Postgres, name="databases", retired_finalizers=names)
+        @reconciles(Postgres, name="databases", finalizer=NEW, retired_finalizers=names)
         async def wrong(pg: Postgres, out: Outputs) -> Done:
             return Done()
 

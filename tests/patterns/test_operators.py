@@ -200,7 +200,7 @@ async def test_a_function_of_one_state_declares_waits_and_cleans_up(control_plan
         await client.create(home(replicas=0))
         await running.drained()
         assert (await condition(client)).message == "nobody asks for it"
-        assert (await client.get(Site, "home")).metadata.finalizers == ["web.test.steersman.dev/site"]
+        assert (await client.get(Site, "home")).metadata.finalizers == ["web.test.steersman.dev/sites.site"]
         await client.patch(Site, "home", MergePatch({"spec": {"replicas": 1, "image": "web:2"}}))
         await running.drained()
         assert (await condition(client)).status == "True"

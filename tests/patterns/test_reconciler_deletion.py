@@ -13,7 +13,7 @@ from steersman.patterns import Failed, Next, Outputs, StateMachine, Wait, finali
 from steersman.testing import eventually
 
 MANAGER = "databases"
-OURS = "db.test.steersman.dev/postgres"
+OURS = "db.test.steersman.dev/databases.postgres"
 
 
 class Archived(StateMachine[Postgres], children=(Deployment, ConfigMap), ordered_deletion=True):

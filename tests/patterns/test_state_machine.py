@@ -196,7 +196,7 @@ async def test_a_kind_without_conditions_is_not_reported_on(control_plane):
 
 
 def test_the_finalizer_of_a_kind_of_kubernetes_has_our_name():
-    assert Silent().plan().reconciler.machine.finalizer == "steersman.dev/service"
+    assert Silent().plan().reconciler.machine.finalizers(("op",)).current == "steersman.dev/op.service"
 
 
 PROGRAM = """\

@@ -51,7 +51,7 @@ from steersman.patterns.events import (
 )
 from steersman.patterns.external import External, look_outside
 from steersman.patterns.machine.definition import Machine, StateFunction
-from steersman.patterns.machine.finalizers import add_finalizer, has_finalizer, remove_finalizer
+from steersman.patterns.machine.finalizer_handover import drop_finalizers, is_guarded, set_finalizer
 from steersman.patterns.machine.graph import StateNode
 from steersman.patterns.machine.transitions import (
     Complete,
@@ -75,6 +75,7 @@ from steersman.patterns.status.conditions import (
 from steersman.patterns.status.conflicts import write_unless_contested
 from steersman.patterns.status.draft import StatusDraft, Tree
 
+_EARLIER_NAME = "if that is an earlier name of this program, list it in Manager(formerly=...)"
 #: Seconds after which a looping object is reconciled again: longer than any delay of the loop throttle.
 LOOP_LOOK = 90.0
 
@@ -147,6 +148,7 @@ class _Reconcile:
         self._metrics = metrics
         self._memory = memory
         self._externals = externals
+        self._finalizers = machine.finalizers(ctx.client.field_managers)
         self._visits: list[Visit] = []
         #: The declared children, each with its state.
         self._declared: dict[ChildIdentity, str] = {}
@@ -167,23 +169,16 @@ class _Reconcile:
             # Cluster-scoped children need the finalizer, so learn the scopes before the first write.
             await self._memory.learn_scopes(ctx.client)
         if self._obj.deleting:
-            ours = any(has_finalizer(self._obj, name) for name in self._finalizers)
-            return await self._delete() if ours else Done()
-        if machine.needs_finalizer(self._memory.children) and not has_finalizer(self._obj, machine.finalizer):
-            self._obj = await add_finalizer(ctx.client, self._obj, machine.finalizer)
-        if machine.retired_finalizers:
-            left = await remove_finalizer(ctx.client, self._obj, *machine.retired_finalizers)
-            if left is None:
-                return Done()
-            self._obj = left
+            return await self._delete() if is_guarded(self._obj, self._finalizers) else Done()
+        needed = machine.needs_finalizer(self._memory.children)
+        guarded = await set_finalizer(ctx, self._obj, self._finalizers, self._memory, needed=needed)
+        if guarded is None:
+            return Done()
+        self._obj = guarded
         draft = self._draft()
         if self._externals:
             await self._look_outside()
         return await self._run_states(draft)
-
-    @property
-    def _finalizers(self) -> tuple[str, ...]:
-        return (self._machine.finalizer, *self._machine.retired_finalizers)
 
     async def _look_outside(self) -> None:
         """Look up external objects first: after a restart none are known, and conditions must not report them missing."""
@@ -343,8 +338,11 @@ class _Reconcile:
             if not _is_race(error):
                 await self._report_failure(draft, observe_deletion(self._graph, "Error", _words(error)))
             raise
-        await remove_finalizer(self._ctx.client, self._obj, *self._finalizers)
-        if self._metrics is not None and set(self._obj.metadata.finalizers or ()) <= set(self._finalizers):
+        if other := await drop_finalizers(self._ctx, self._obj, self._finalizers):
+            left = f"waits for field manager {other}, which set finalizer {self._finalizers.shared}; {_EARLIER_NAME}"
+            return await self._still_there(draft, Stopped("Deleting", left))
+        own = {*self._finalizers.own, self._finalizers.shared}
+        if self._metrics is not None and set(self._obj.metadata.finalizers or ()) <= own:
             self._metrics.gone(self._ctx.request)
         return Done()
 

@@ -36,6 +36,8 @@ from steersman.patterns.readiness import Readiness, readiness_at_sight, readines
 _MET_MAX = 10_000
 #: The limit of children that are remembered as taken over from a former name of the program.
 _TAKEN_OVER_MAX = 100_000
+#: The limit of owners whose earlier finalizers are remembered as given up.
+_GIVEN_UP_MAX = 100_000
 #: The limit of children whose mark is remembered as moved.
 _MOVED_MAX = 10_000
 #: The limit of children whose readiness is remembered.
@@ -67,6 +69,7 @@ class ChildMemory:
         self._met: OrderedDict[str, None] = OrderedDict()
         self._taken_over: OrderedDict[str, None] = OrderedDict()
         self._moved: OrderedDict[str, str] = OrderedDict()
+        self._given_up: OrderedDict[str, None] = OrderedDict()
 
     async def learn_scopes(self, client: Reading, *, again: bool = False) -> bool:
         """Ask the server which of the kinds without a class are namespaced. Returns whether it reported a new one.
@@ -127,6 +130,14 @@ class ChildMemory:
         self._moved[uid] = part
         if len(self._moved) > _MOVED_MAX:
             self._moved.popitem(last=False)
+        return first
+
+    def gives_up_first(self, uid: str) -> bool:
+        """Whether this is the first call with this uid, of an owner with a finalizer of an earlier release or name."""
+        first = uid not in self._given_up
+        self._given_up[uid] = None
+        if len(self._given_up) > _GIVEN_UP_MAX:
+            self._given_up.popitem(last=False)
         return first
 
     def forget(self, owner: Key) -> None:

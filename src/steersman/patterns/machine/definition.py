@@ -9,6 +9,7 @@ from steersman.controller import ControllerBuilder, Source
 from steersman.objects import Object
 from steersman.patterns.children import Children, Outputs
 from steersman.patterns.machine.condition_ownership import ready_of
+from steersman.patterns.machine.finalizer_names import Finalizers, default_finalizer, shared_finalizer
 from steersman.patterns.machine.finalizers import check_retired
 from steersman.patterns.machine.graph import MachineGraph, StateNode
 from steersman.patterns.machine.signatures import first_line
@@ -44,10 +45,10 @@ class Machine:
         #: The controller's name.
         self.name = name or kind.__name__.lower()
         self.clean_up = clean_up
-        #: The machine's finalizer, set only if it needs one.
-        self.finalizer = finalizer or finalizer_name(kind, self.name)
+        #: The finalizer that the program chose; empty for the default.
+        self.finalizer = finalizer
         #: Finalizers of earlier versions: removed together with ours, and from objects that are not being deleted.
-        self.retired_finalizers = check_retired(retired_finalizers, self.finalizer, graph.name)
+        self.retired_finalizers = check_retired(retired_finalizers, finalizer, graph.name)
         self.ordered_deletion = ordered_deletion
         self.sources = tuple(sources)
         #: The program's function that adds watches or sets options of the controller.
@@ -99,13 +100,18 @@ class Machine:
         """Whether the machine must do something before the object is removed."""
         return self.clean_up is not None or self.deletes_children(children)
 
+    def finalizers(self, managers: tuple[str, ...]) -> Finalizers:
+        """The machine's finalizers in a manager with this name, followed by its earlier names; set only if it needs one."""
+        if self.finalizer:
+            return Finalizers(self.finalizer, self.retired_finalizers)
+        kind, (name, *formerly) = self.kind.gvk(), managers
+        current, shared = default_finalizer(kind, name, self.name), shared_finalizer(kind, self.name)
+        retired = tuple(each for each in self.retired_finalizers if each != current)
+        former = tuple(default_finalizer(kind, each, self.name) for each in formerly)
+        is_known = shared == current or shared in retired
+        return Finalizers(current, retired, former, "" if is_known else shared)
+
     @property
     def labels_states(self) -> bool:
         """Whether children carry the name of their state in a label."""
         return len(self.graph.states) > 1
-
-
-def finalizer_name(kind: type[Object], controller: str) -> str:
-    """The name of a machine's finalizer: in the kind's own group, or in ours for built-in kinds."""
-    group = kind.gvk().group
-    return f"{group if '.' in group else 'steersman.dev'}/{controller}"

@@ -1,0 +1,59 @@
+"""Set the finalizer of a machine on live objects, and remove it, with those of earlier versions, after the clean-up.
+
+Guarantees
+- A finalizer of an earlier version or of a former name is removed only where the current one is in place, or after the clean-up.
+- The default of earlier releases, which other programs may share, is removed only if no other program added it. On a live object,
+  Steersman gives it up, so that another program that needs it adds it again under its own name.
+- It is given up once in the life of a controller: while an earlier release of the same program runs too, that one adds it again.
+"""
+
+from __future__ import annotations
+
+from steersman.controller import Context, internal_client
+from steersman.objects import Object
+from steersman.patterns.children.memory import ChildMemory
+from steersman.patterns.machine.finalizer_names import Finalizers, added_by, other_program
+from steersman.patterns.machine.finalizers import add_finalizer, has_finalizer, remove_finalizer
+
+
+def is_guarded(obj: Object, names: Finalizers) -> bool:
+    """Whether an object has a finalizer for which this machine cleans up."""
+    return any(has_finalizer(obj, name) for name in (*names.own, names.shared))
+
+
+async def set_finalizer(
+    ctx: Context, obj: Object, names: Finalizers, memory: ChildMemory, *, needed: bool
+) -> Object | None:
+    """The live object with the current finalizer, if it is needed, and without earlier ones; None if it is gone."""
+    if needed and not has_finalizer(obj, names.current):
+        obj = await add_finalizer(ctx.client, obj, names.current)
+    leaving = list(names.retired)
+    earlier = [name for name in (*names.former, names.shared) if has_finalizer(obj, name)]
+    if earlier and has_finalizer(obj, names.current) and memory.gives_up_first(obj.uid):
+        own = await _own_entries(ctx, obj) if names.shared in earlier else b""
+        leaving += [name for name in earlier if name != names.shared or added_by(own, name)]
+    return await remove_finalizer(ctx.client, obj, *leaving) if leaving else obj
+
+
+async def drop_finalizers(ctx: Context, obj: Object, names: Finalizers) -> str:
+    """Remove the finalizers after the clean-up. Returns the other program whose finalizer stays; empty without one."""
+    other, leaving = "", list(names.own)
+    if has_finalizer(obj, names.shared):
+        other = await _other_owner(ctx, obj, names.shared)
+        leaving += [] if other else [names.shared]
+    await remove_finalizer(ctx.client, obj, *leaving)
+    return other
+
+
+async def _own_entries(ctx: Context, obj: Object) -> bytes:
+    view = await internal_client(ctx).view(type(obj), obj.key)
+    return b"" if view is None or view.uid != obj.uid else view.stored.managed_fields
+
+
+async def _other_owner(ctx: Context, obj: Object, name: str) -> str:
+    if added_by(await _own_entries(ctx, obj), name):
+        return ""
+    found = await ctx.client.metadata.find(type(obj), obj.key)
+    if found is None or found.uid != obj.uid:
+        return ""
+    return other_program(found.metadata.managed_fields or (), name, ctx.client.field_managers)
