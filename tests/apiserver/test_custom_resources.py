@@ -170,6 +170,31 @@ async def test_a_function_converts():
         assert (await raw.delete(f"{NEWER}/a")).code == 200
 
 
+async def test_a_function_converts_for_managed_fields():
+    """An apply in another version sees the fields under their other names; the function never sees an object without parts."""
+    name = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
+    names = {"first": {"type": "string"}, "last": {"type": "string"}}
+    newer = {"type": "object", "properties": names, "required": list(names)}
+    async with ApiServer(conversions={f"boats.{GROUP}": to_version}) as server:
+        raw = Raw(server.handler)
+        await raw.post(CRDS, crd(version("v1", spec=name), version("v2", storage=False, spec=newer)))
+        labels = {"name": "a", "labels": {"team": "x"}}
+        applied = (
+            boat(metadata=labels, spec={"name": "Ada Lovelace"}),
+            boat(version="v2", metadata={"name": "a"}, spec={"first": "Augusta", "last": "King"}),
+            boat(metadata={"name": "a"}, spec={"name": "Ada King"}),
+        )
+        for intent in applied:
+            path = f"{BOATS if intent['apiVersion'].endswith('v1') else NEWER}/a?fieldManager=me"
+            answer = await raw.patch(path, intent, content_type="application/apply-patch+yaml")
+            assert answer.code in {200, 201}, answer.body
+        shown = (await raw.get(f"{BOATS}/a")).body
+        assert shown["spec"] == {"name": "Ada King"}
+        assert "labels" not in shown["metadata"]
+        managers = [(each["manager"], each["apiVersion"]) for each in shown["metadata"]["managedFields"]]
+        assert managers == [("me", f"{GROUP}/v1")]
+
+
 async def test_a_webhook_that_cannot_be_reached_is_told(raw):
     hook = {"conversionReviewVersions": ["v1"], "clientConfig": {"url": "https://127.0.0.1:1"}}
     conversion = {"strategy": "Webhook", "webhook": hook}

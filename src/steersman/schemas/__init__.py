@@ -18,6 +18,7 @@ from steersman.schemas.definition import crd_for as crd_for, crd_yaml as crd_yam
 from steersman.schemas.embedded_objects import embedded_problems as embedded_problems
 from steersman.schemas.list_types import list_type_problems as list_type_problems
 from steersman.schemas.object_form import ObjectForm as ObjectForm, form_of as form_of
+from steersman.schemas.partial_objects import convert_parts as convert_parts, lacks_parts as lacks_parts
 from steersman.schemas.quick_validation import constraint_check as constraint_check, quick_check as quick_check
 from steersman.schemas.structural_schema import (
     QUANTITY_PATTERN as QUANTITY_PATTERN,

@@ -6,6 +6,8 @@ Guarantees
   saved value.
 - An edited annotation cannot make an object unreadable: fields that would make it invalid are not restored.
 - Metadata other than labels and annotations passes unchanged, as the API server requires.
+- User code never sees an object without its name or without a required part. kube-apiserver sends such objects when it prunes
+  fields for server-side apply: they are converted as far as they are there (see `steersman.schemas.partial_objects`).
 - If one object cannot be converted, the whole review fails with its name and the reason, as the API server requires.
 """
 
@@ -19,6 +21,7 @@ import msgspec
 
 from steersman.objects import GroupKind, Object, Resource, decode, decoder_for, encode_custom, to_json
 from steersman.patches import json_equal
+from steersman.schemas import convert_parts, lacks_parts, readable_schema
 from steersman.schemas.names import label_value, qualified_name
 from steersman.webhooks.saved_fields import Saved, restored, saved_fields
 
@@ -152,8 +155,29 @@ class _Step:
 
     def __call__(self, raw: bytes) -> bytes:
         """Convert an object. Fields that the other version lacks are saved in the annotation."""
-        quick = self._quick(raw)
-        return msgspec.json.encode(self._careful(msgspec.json.decode(raw))) if quick is None else quick
+        if not _looks_whole(_read_head(raw)) and self._lacks_parts(tree := msgspec.json.decode(raw)):
+            return msgspec.json.encode(self._partial(tree))
+        try:
+            quick = self._quick(raw)
+            return msgspec.json.encode(self._careful(msgspec.json.decode(raw))) if quick is None else quick
+        except Exception:
+            tree = msgspec.json.decode(raw)
+            if not self._lacks_parts(tree):
+                raise
+        return msgspec.json.encode(self._partial(tree))
+
+    def _lacks_parts(self, tree: Tree) -> bool:
+        return lacks_parts(tree, readable_schema(self._source))
+
+    def _partial(self, tree: Tree) -> Tree:
+        """Convert an object that lacks required parts, as far as it is there."""
+        target = self._target.gvk()
+        made = convert_parts(
+            tree,
+            readable_schema(self._source),
+            lambda whole: _converted(whole, self._there, self._source, self._target),
+        )
+        return made | {"apiVersion": target.api_version, "kind": target.kind}
 
     def _quick(self, raw: bytes) -> bytes | None:
         """Convert an object without saved fields. Returns None if the conversion would lose a field, which is rare.
@@ -214,6 +238,12 @@ class _Head(msgspec.Struct, rename="camel"):
     api_version: str
     kind: str = ""
     metadata: msgspec.Raw = msgspec.Raw(b"null")
+    spec: msgspec.Raw = msgspec.Raw(b"null")
+
+
+def _looks_whole(head: _Head) -> bool:
+    """Whether an object has a spec and a name; a name in an owner reference is mistaken for one."""
+    return bytes(head.spec) != b"null" and b'"name":' in bytes(head.metadata)
 
 
 _read_head = msgspec.json.Decoder(_Head).decode

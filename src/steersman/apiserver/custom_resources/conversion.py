@@ -18,7 +18,7 @@ from steersman.apiserver.documents import copied
 from steersman.apiserver.errors import RequestRejected, unnamed
 from steersman.apiserver.registry.definition import Conversion, Tree
 from steersman.apiserver.storage import Record
-from steersman.schemas import DefaultsTooLarge, admitted, pruned
+from steersman.schemas import DefaultsTooLarge, admitted, convert_parts, lacks_parts, pruned
 
 if TYPE_CHECKING:
     from steersman.apiserver.custom_resources.webhook_conversion import ConversionWebhook
@@ -29,6 +29,7 @@ Converter: TypeAlias = Callable[[Tree, str], Tree]
 #: The maximum size of filled-in defaults in bytes: twice what the store accepts.
 DEFAULTS_MAX: Final = 3 * 1024 * 1024
 _NEVER: Final = 2**63
+_IDENTITY: Final = frozenset({"apiVersion", "kind", "metadata"})
 _CONVERTED: Final = frozenset({"labels", "annotations"})
 
 
@@ -81,15 +82,11 @@ class Versions:
             from_stored=from_stored,
             is_same=is_same,
             schemas=self._schemas,
-            # For the managed fields of other versions, no webhook is called: fields keep their names.
-            change=self._change_and_keep if self._webhook is None else self._rename,
+            change=self._change_parts if self._webhook is None else None,
             webhook=None
             if self._webhook is None
             else self._webhook.versions(version, self._storage, begins, self._complete, self._prune),
         )
-
-    def _rename(self, tree: Tree, version: str) -> None:
-        tree["apiVersion"] = f"{self._group}/{version}"
 
     def _complete(self, tree: Tree) -> None:
         schema = self._schemas.get(_version_of(tree))
@@ -114,8 +111,19 @@ class Versions:
         else:
             _replace(tree, self._called(self._convert, tree, wanted))
 
+    def _change_parts(self, tree: Tree, version: str) -> None:
+        """Convert an object that may lack parts, as in an apply that gives up fields."""
+        schema, convert = self._schemas.get(_version_of(tree)), self._convert
+        has_parts = any(name not in _IDENTITY for name in tree)
+        if convert is None or schema is None or (has_parts and not lacks_parts(tree, schema)):
+            self._change_and_keep(tree, version)
+            return
+        wanted = f"{self._group}/{version}"
+        made = convert_parts(tree, schema, lambda whole: self._called(convert, whole, wanted))
+        _replace(tree, made | {"kind": self._kind, "apiVersion": wanted})
+
     def _called(self, convert: Converter, tree: Tree, wanted: str) -> Tree:
-        metadata: Tree = tree["metadata"]
+        metadata: Tree = tree.get("metadata") or {}
         source = tree["apiVersion"]
         try:
             # A result that is not JSON fails here, not where it is answered or stored.

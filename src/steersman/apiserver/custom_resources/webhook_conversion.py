@@ -141,7 +141,8 @@ def _checked(words: str, tree: Tree, made: Any, wanted: str) -> Tree:
     if kind != tree["kind"]:
         why = f"invalid kind (expected {tree['kind']}, received {kind})"
         raise unnamed(f"{words} returned invalid object at index 0: {why}")
-    return converted | {"metadata": _metadata(words, tree["metadata"], converted)}
+    # In an apply that gives up fields, an object may lack its metadata.
+    return converted | {"metadata": _metadata(words, tree.get("metadata") or {}, converted)}
 
 
 def _metadata(words: str, before: Tree, converted: Tree) -> Tree:
@@ -247,11 +248,16 @@ class WebhookVersions:
         """Convert an object to the stored version, in place."""
         await self.change(tree, self._storage)
 
+    async def converted(self, tree: Tree, version: str) -> Tree:
+        """An object in another version, with all fields that the webhook returns."""
+        (made,) = await self._webhook.converted([tree], version)
+        return made
+
     async def change(self, tree: Tree, version: str) -> None:
         """Convert an object to another version, in place."""
         if tree["apiVersion"].rpartition("/")[2] == version:
             return
-        (made,) = await self._webhook.converted([tree], version)
+        made = await self.converted(tree, version)
         self._prune(made, version)
         tree.clear()
         tree.update(made)

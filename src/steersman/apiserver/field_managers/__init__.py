@@ -19,3 +19,7 @@ from steersman.apiserver.field_managers.versions import (
     ServedVersions as ServedVersions,
     managed_of as managed_of,
 )
+from steersman.apiserver.field_managers.webhook_results import (
+    WebhookResults as WebhookResults,
+    results_for as results_for,
+)

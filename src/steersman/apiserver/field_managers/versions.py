@@ -19,6 +19,7 @@ import msgspec
 from steersman.apiserver.documents import copied
 from steersman.apiserver.errors import RequestRejected
 from steersman.apiserver.field_managers.typed_problems import typed_problems
+from steersman.apiserver.field_managers.webhook_results import WebhookResults
 from steersman.apiserver.registry import crd
 from steersman.apiserver.registry.builtin.strategy import definition_of
 from steersman.apiserver.registry.builtin.types.canonical_form import empty, knows
@@ -105,7 +106,15 @@ class DeclaredVersions:
     an apply, and drops all managed fields at an update.
     """
 
-    def __init__(self, definition: Definition, subresource: str, schemas: _Schemas, conversion: Conversion) -> None:
+    def __init__(
+        self,
+        definition: Definition,
+        subresource: str,
+        schemas: _Schemas,
+        conversion: Conversion,
+        results: WebhookResults | None,
+    ) -> None:
+        self._results = results
         self._definition = definition
         self._api_version = definition.gvk.api_version
         self._subresource = subresource
@@ -132,21 +141,34 @@ class DeclaredVersions:
         return self._ignored if self._subresource or api_version == self._api_version else _NOTHING
 
     def convert(self, tree: Mapping[str, Any], api_version: str) -> Mapping[str, Any]:
-        """The object in another version."""
-        if tree.get("apiVersion") == api_version == self._api_version or self._conversion.change is None:
+        """The object in another version, through the version of the request."""
+        present = tree.get("apiVersion")
+        if present == api_version == self._api_version:
             return tree
         version = self._version(api_version)
-        if tree.get("apiVersion") == api_version:
+        if present == api_version:
             return tree
         converted = copied(tree)
-        try:
-            self._conversion.change(converted, version)
-        except RequestRejected as refused:
-            raise NotConvertible(refused.status.message) from None
+        if self._api_version not in {present, api_version}:
+            converted = self._changed(converted, self._definition.gvk.version)
+        converted = self._changed(converted, version)
         fields = {name: value for name, value in converted.items() if name != "metadata"}
         if problems := typed_problems(fields, self.schema(api_version)):
             raise NotConvertible(problems)
         return converted
+
+    def _changed(self, tree: Tree, version: str) -> Tree:
+        if self._conversion.webhook is not None:
+            if self._results is None:
+                raise NotConvertible("no webhook is called here")
+            return self._results.converted(tree, version)
+        if self._conversion.change is None:
+            return tree | {"apiVersion": f"{self._definition.gvk.group}/{version}"}
+        try:
+            self._conversion.change(tree, version)
+        except RequestRejected as refused:
+            raise NotConvertible(refused.status.message) from None
+        return tree
 
 
 class OneVersion:
@@ -213,9 +235,15 @@ def _empty_built_in(kind: GroupVersionKind) -> Tree:
     return made | {"apiVersion": kind.api_version, "kind": kind.kind}
 
 
-def _versions(registry: ResourceRegistry, definition: Definition, subresource: str, schemas: _Schemas) -> Versions:
+def _versions(
+    registry: ResourceRegistry,
+    definition: Definition,
+    subresource: str,
+    schemas: _Schemas,
+    results: WebhookResults | None,
+) -> Versions:
     if definition.custom and definition.conversion is not None and definition.conversion.schemas:
-        return DeclaredVersions(definition, subresource, schemas, definition.conversion)
+        return DeclaredVersions(definition, subresource, schemas, definition.conversion, results)
     return ServedVersions(registry, definition, subresource, schemas)
 
 
@@ -245,21 +273,23 @@ class _Managers:
 _MANAGERS: WeakKeyDictionary[ResourceRegistry, _Managers] = WeakKeyDictionary()
 
 
-def managed_of(registry: ResourceRegistry, definition: Definition, subresource: str) -> Managed:
-    """The field manager of a resource, for a subresource or the main endpoint."""
+def managed_of(
+    registry: ResourceRegistry, definition: Definition, subresource: str, results: WebhookResults | None = None
+) -> Managed:
+    """The field manager of a resource, for a subresource or the main endpoint; with ``results``, for one write."""
     managers = _MANAGERS.get(registry)
     if managers is None:
         managers = _MANAGERS[registry] = _Managers()
     managers.follow(registry)
     key = (definition.gvk, definition.resource, subresource)
     found = managers.made.get(key)
-    if found is None or found.definition is not definition:
+    if found is None or found.definition is not definition or results is not None:
         api_version = definition.gvk.api_version
-        versions = _versions(registry, definition, subresource, managers.schemas)
+        versions = _versions(registry, definition, subresource, managers.schemas, results)
         fields = FieldManager(versions, api_version=api_version, subresource=subresource)
         bare = {"apiVersion": api_version, "kind": definition.gvk.kind}
         before = bare if definition.custom else _empty_built_in(definition.gvk)
-        found = managers.made[key] = Managed(
-            definition, fields, managers.schemas.of(definition), before, of_status=subresource == "status"
-        )
+        found = Managed(definition, fields, managers.schemas.of(definition), before, of_status=subresource == "status")
+        if results is None:
+            managers.made[key] = found
     return found

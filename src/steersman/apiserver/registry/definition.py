@@ -264,6 +264,10 @@ class WebhookConverter(Protocol):
         """Change an object to the stored version."""
         ...
 
+    async def converted(self, tree: Tree, version: str) -> Tree:
+        """An object in another version, with fields that this version does not know."""
+        ...
+
     async def change(self, tree: Tree, version: str) -> None:
         """Change an object to another version."""
         ...
@@ -278,7 +282,8 @@ class Conversion(msgspec.Struct, frozen=True, kw_only=True):
     is_same: Callable[[Record], bool] = _differs
     #: The schemas of all versions of a custom resource, served or not.
     schemas: Mapping[str, Tree] = {}
-    #: Converts an object between served versions, given the target's name, and keeps fields that it does not know.
+    #: Converts an object between served versions, given the target's name, and keeps fields that it does not know. The
+    #: object may lack parts. None if fields keep their names, or only the webhook can tell.
     change: Callable[[Tree, str], None] | None = None
     #: The webhook that converts objects; the functions above expect objects that it has converted.
     webhook: WebhookConverter | None = None

@@ -18,7 +18,7 @@ from steersman.apiserver.bodies import read_body, read_patched
 from steersman.apiserver.bounds import check_names, check_values
 from steersman.apiserver.context import VerbContext
 from steersman.apiserver.errors import RequestRejected, bad_request, conflict, unnamed
-from steersman.apiserver.field_managers import applied, described, managed_of, manager_of, without_managed
+from steersman.apiserver.field_managers import applied, described, managed_of, manager_of, results_for, without_managed
 from steersman.apiserver.forms import form_for
 from steersman.apiserver.go_types.reader import Unreadable
 from steersman.apiserver.registry.builtin.types.trees import inner
@@ -41,6 +41,7 @@ async def apply(context: VerbContext, request: ServerRequest) -> ServerResponse:
     options = write_options(request, "PatchOptions", applies=True)
     applying = _Applying(context, request, body, options)
     change = Change(context, request, options, applying.on, part=subresource, manages=False)
+    change.results = applying.results
     if not subresource or definition.strategy.create_on_update:
         change.create = applying.anew
     record = await change.make()
@@ -119,7 +120,9 @@ class _Applying:
         self._request = request
         self._body = body
         self._options = options
-        self._managed = managed_of(context.registry, context.definition, request.info.subresource)
+        #: The conversions that the managed fields need, if a webhook makes them.
+        self.results = results_for(context.definition.conversion)
+        self._managed = managed_of(context.registry, context.definition, request.info.subresource, self.results)
 
     def on(self, live: Tree) -> Tree:
         """The object after the apply."""

@@ -7,13 +7,25 @@ import msgspec
 from steersman.apiserver.context import VerbContext
 from steersman.apiserver.decoding.stored_size import stored_size
 from steersman.apiserver.errors import too_large
-from steersman.apiserver.field_managers import Managed, managed_of, manager_of, updated, without_managed
+from steersman.apiserver.field_managers import (
+    Managed,
+    WebhookResults,
+    managed_of,
+    manager_of,
+    updated,
+    without_managed,
+)
 from steersman.apiserver.registry.definition import Tree
 from steersman.apiserver.request import ServerRequest
 
 
 def managed_update(
-    context: VerbContext, request: ServerRequest, old: Tree | None, new: Tree, field_manager: str
+    context: VerbContext,
+    request: ServerRequest,
+    old: Tree | None,
+    new: Tree,
+    field_manager: str,
+    results: WebhookResults | None = None,
 ) -> Tree:
     """The object to write in place of ``new``, with its managed fields; ``old`` is None for a creation.
 
@@ -21,7 +33,7 @@ def managed_update(
     """
     if request.size > context.limits.object and _is_too_large(context, request, new):
         return without_managed(new)
-    managed = managed_of(context.registry, context.definition, request.info.subresource)
+    managed = managed_of(context.registry, context.definition, request.info.subresource, results)
     limit = context.limits.object
 
     def fits(length: int) -> bool:

@@ -19,7 +19,7 @@ from steersman.apiserver.bodies import read_body, read_object
 from steersman.apiserver.context import VerbContext
 from steersman.apiserver.documents import copied, decode_served, encode_served
 from steersman.apiserver.errors import conflict, invalid, modified, not_found, unnamed
-from steersman.apiserver.field_managers import forget_new_times, keep_readable
+from steersman.apiserver.field_managers import forget_new_times, keep_readable, results_for
 from steersman.apiserver.forms import form_for
 from steersman.apiserver.registry.definition import CHANGED, WHOLE, Definition, Strategy, Tree
 from steersman.apiserver.registry.metadata import validate_changed
@@ -101,6 +101,8 @@ class Change:
         self.view: WriteView | None = None
         #: Whether the transform ignores the current object, so that it is not copied.
         self.replaces = False
+        #: The conversions that its managed fields need, if a webhook makes them.
+        self.results = results_for(context.definition.conversion)
         #: Whether the object was missing.
         self.created = False
 
@@ -155,7 +157,7 @@ class Change:
             raise self._uid_conflict(
                 f"Precondition failed: UID in precondition: {self._uid}, UID in object meta: {found}"
             )
-        obj = await context.workers.run(lambda: self._changed(shown, old), size=size)
+        obj = await self._computed(lambda: self._changed(shown, old), size)
         managed = obj["metadata"].get("managedFields")
         attributes = Attributes(
             context,
@@ -185,12 +187,19 @@ class Change:
             return shown
         return await self._put(record, obj, always=unfinished)
 
+    async def _computed(self, compute: Callable[[], Tree], size: int) -> Tree:
+        """The result of a computation that may need objects which only a webhook can convert."""
+        workers = self._context.workers
+        if self.results is None:
+            return await workers.run(compute, size=size)
+        return await self.results.completed(lambda: workers.run(compute, size=size))
+
     def _changed(self, record: Record, old: Tree) -> Tree:
         """The object after the change, with its managed fields."""
         context = self._context
         obj = self._transform({} if self.replaces else decode_served(context.definition, record))
         if self._manages:
-            obj = managed_update(context, self._request, old, obj, self._options.field_manager)
+            obj = managed_update(context, self._request, old, obj, self._options.field_manager, self.results)
         return obj
 
     def _judge(self, obj: Tree, old: Tree) -> None:
