@@ -10,6 +10,7 @@ import pytest
 
 from samples.page_operator import Page, manager, page
 from steersman import Kind, MergePatch, ObjectMeta
+from steersman.errors import ApiError
 from steersman.kinds.core_v1 import ConfigMap, Event, ObjectReference, Secret
 from steersman.testing import consistently, eventually
 
@@ -168,6 +169,22 @@ async def test_secrets_are_not_shown(control_plane):
     text = await told(control_plane, eventually(client, Secret, "x", lambda found: False, within=0.01))
     assert "password: (hidden)" in text
     assert "correct horse" not in text
+
+
+async def test_differences_and_writes_hide_secrets(control_plane):
+    """The report of a failed test ends in the log of a CI system, which many can read."""
+    client = control_plane.client
+    await client.create(Secret(metadata=ObjectMeta(name="keys"), string_data={"a": "hunter2", "b": "same"}))
+    for expected in ({"data": {"a": "eA=="}}, {"data": None}, {"data": {"a": {"b": "hunter2"}}}):
+        text = await told(control_plane, eventually(client, Secret, "keys", has=expected, within=0.05))
+        assert "(hidden)" in text
+        assert not any(each in text for each in ("hunter2", "aHVudGVyMg", "eA=="))
+    with control_plane.writes() as writes:
+        await client.patch(Secret, "keys", MergePatch({"stringData": {"a": "hunter3", "c": "hunter4"}}))
+        with pytest.raises(ApiError):
+            await client.patch(Secret, "keys", MergePatch({"data": {"a": ["hunter5"]}}))
+    assert "data.a: (hidden) -> (hidden)" in str(writes)
+    assert not any(each in repr(writes) for each in ("hunter", "aHVudGVy"))
 
 
 async def test_what_stays_and_what_does_not(control_plane):

@@ -100,5 +100,6 @@ if TYPE_CHECKING:
     from steersman.client.configuration.pod_config import in_cluster_config as in_cluster_config
     from steersman.client.events.recorder import EventRecorder as EventRecorder, EventStatistics as EventStatistics
     from steersman.client.raw_reads import RawReads as RawReads, RawWatch as RawWatch
+    from steersman.client.redaction import redacted_text as redacted_text
 else:
     __getattr__, __dir__ = lazy_names()

@@ -280,7 +280,12 @@ class Session:
         response = await self._begin(request, tried, stream=False)
         body = await response.read()
         if b'"Status"' in body[:160]:  # cheap and rare; raise_for_failure checks properly
-            raise_for_failure(body, tried=str(tried))
+            try:
+                raise_for_failure(body, tried=str(tried))
+            except StatusError as error:
+                from steersman.client.redaction import redacted  # noqa: PLC0415 - few requests need it
+
+                raise redacted(error, request) from None
         return Answer(response.status, body)
 
     async def _begin_stream(self, request: HttpRequest, tried: Attempt) -> Response:
@@ -292,10 +297,14 @@ class Session:
         refusal: ApiError | None = None
         try:
             if warnings := response.headers.getall("Warning", ()):
+                from steersman.client.redaction import redacted_text  # noqa: PLC0415 - few requests need it
+
                 for text in parse_warnings(warnings):
-                    self.warn(text, tried)
+                    self.warn(redacted_text(text, request), tried)
             if not 200 <= response.status < 300:
-                refusal = await self._refusal(response, tried)
+                from steersman.client.redaction import redacted  # noqa: PLC0415 - few requests need it
+
+                refusal = redacted(await self._refusal(response, tried), request)
         except BaseException:
             await response.close()
             raise

@@ -101,8 +101,15 @@ _MESSAGE_MAX = 8192
 _WHOLE_OBJECT = re.compile(r'Invalid value: "\{.*\}":', re.DOTALL)
 
 
+# A server that denies a grant lists every missing rule; a few show what is meant.
+_LINES_SHOWN = 4
+
+
 def _shortened(message: str) -> str:
-    return _WHOLE_OBJECT.sub("Invalid value:", message)
+    lines = _WHOLE_OBJECT.sub("Invalid value:", message).splitlines()
+    if len(lines) > _LINES_SHOWN + 1:
+        lines[_LINES_SHOWN:] = [f"(and {len(lines) - _LINES_SHOWN} more lines)"]
+    return "\n".join(lines)
 
 
 def _cause_line(cause: StatusCause) -> str:

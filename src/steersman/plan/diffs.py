@@ -4,12 +4,13 @@ Guarantees
 - Only differences are shown, below the fields that lead to them. List items are matched by the field that names them,
   if there is one.
 - Bookkeeping (versions, generations, times of conditions, managed fields, hashes of intents) is never shown.
-- No value of a Secret is ever shown, in lines or in trees: `hidden` runs before everything else.
+- No secret value is ever shown, in lines or in trees: `hidden` runs before everything else.
 """
 
 from __future__ import annotations
 
 import difflib
+import itertools
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Self, TypeAlias, cast
@@ -17,6 +18,7 @@ from typing import Any, Self, TypeAlias, cast
 import msgspec
 
 from steersman.controller import INTENT_ANNOTATION
+from steersman.objects.secret_values import HIDDEN, hide
 
 Tree: TypeAlias = dict[str, Any]
 
@@ -51,13 +53,9 @@ def part(tree: Tree | None, name: str) -> Tree:
 
 
 def hidden(before: Tree | None, after: Tree | None) -> tuple[Tree | None, Tree | None]:
-    """Both states without server-managed fields, and without the values of a Secret."""
-    one, other = _visible(before), _visible(after)
-    told = other or one or {}
-    if told.get("kind") == "Secret" and told.get("apiVersion") == "v1":
-        one = _masked(one, None)
-        other = _masked(other, one)
-    return one, other
+    """Both states without server-managed fields, and without secret values, which show only whether they changed."""
+    one = _masked(_visible(before), None)
+    return one, _masked(_visible(after), one)
 
 
 def _visible(tree: Tree | None) -> Tree | None:
@@ -93,29 +91,40 @@ def _without_times(value: Any) -> Any:
 
 
 def _masked(tree: Tree | None, before: Tree | None) -> Tree | None:
-    """A Secret whose values show only whether they changed; ``before`` is already masked."""
-    if tree is None:
-        return None
-    shown = dict(tree)
-    for field in ("data", "stringData"):
-        values = part(tree, field)
-        was = part(before, field)
-        if values:
-            shown[field] = {name: _Hidden(str(value), was.get(name)) for name, value in values.items()}
-    return shown
+    """An object whose secret values show only whether they changed; ``before`` is already masked."""
+    return None if tree is None else _compared(hide(tree, mask=_Hidden), before)
+
+
+def _compared(value: Any, was: Any) -> Any:
+    """The value, with hidden values that say whether they changed."""
+    match value:
+        case _Hidden():
+            return value.since(was)
+        case dict():
+            old = cast("Tree", was) if isinstance(was, dict) else {}
+            return {name: _compared(each, old.get(name)) for name, each in cast("Tree", value).items()}
+        case list():
+            items, olds = cast("list[Any]", value), cast("list[Any]", was) if isinstance(was, list) else []
+            return [_compared(each, old) for each, old in itertools.zip_longest(items, olds[: len(items)])]
+        case _:
+            return value
 
 
 class _Hidden(str):
     """A hidden value; it keeps the real value for comparison only."""
 
     __slots__ = ("_real",)
-    _real: str
+    _real: Any
 
-    def __new__(cls, real: str, was: Any) -> Self:
-        changed = isinstance(was, _Hidden) and was._real != real  # noqa: SLF001 - one of us
-        made = super().__new__(cls, "(changed)" if changed else "(hidden)")
+    def __new__(cls, real: Any, shown: str = HIDDEN) -> Self:
+        made = super().__new__(cls, shown)
         made._real = real
         return made
+
+    def since(self, was: Any) -> _Hidden:
+        """The same value, which says whether it changed."""
+        changed = isinstance(was, _Hidden) and was._real != self._real  # noqa: SLF001 - one of us
+        return _Hidden(self._real, "(changed)") if changed else self
 
 
 # lines

@@ -64,7 +64,9 @@ class _Expectation:
             return [] if found is None else ["it still exists" + _why_still(found)]
         if found is None:
             return ["it does not exist"]
-        lines = difference_lines(differences(self.has, tree_of(found, self.gvk))) if self.has is not None else []
+        lines = (
+            difference_lines(differences(self.has, tree_of(found, self.gvk)), self.gvk) if self.has is not None else []
+        )
         return lines + (self._checked(found) if self.check is not None else [])
 
     def _checked(self, found: Found) -> list[str]:

@@ -18,6 +18,7 @@ from steersman.errors import ApiError
 from steersman.kinds.core_v1 import Event
 from steersman.manager import ready_of
 from steersman.objects import GroupVersionKind, Key, Object, Unstructured, encode, raw_bytes
+from steersman.objects.secret_values import HIDDEN, hide
 from steersman.testing.expectations import ABSENT, Difference
 from steersman.testing.participants import Participant, participants
 
@@ -47,9 +48,26 @@ def value_words(value: Any) -> str:
     return "nothing" if value is ABSENT else msgspec.json.encode(value).decode()
 
 
-def difference_lines(found: Iterable[Difference]) -> list[str]:
+def difference_lines(found: Iterable[Difference], kind: GroupVersionKind) -> list[str]:
     """For each field, the expected and the actual value."""
-    return [f"{each.field}: expected {value_words(each.expected)}, found {value_words(each.found)}" for each in found]
+    return [
+        f"{each.field}: expected {shown_words(each.expected, each.field, kind)}, found"
+        f" {shown_words(each.found, each.field, kind)}"
+        for each in found
+    ]
+
+
+def shown_words(value: Any, field: str, kind: GroupVersionKind) -> str:
+    """The value of a field on one line; secret values are hidden."""
+    if value is ABSENT:
+        return value_words(value)
+    shown = hide(value, field=field, secret=is_secret(kind))
+    return HIDDEN if shown == HIDDEN else value_words(shown)
+
+
+def is_secret(kind: GroupVersionKind) -> bool:
+    """Whether objects of this kind are Secrets."""
+    return (kind.group, kind.kind) == ("", "Secret")
 
 
 def object_lines(found: Object | Unstructured, kind: GroupVersionKind) -> list[str]:
@@ -57,8 +75,7 @@ def object_lines(found: Object | Unstructured, kind: GroupVersionKind) -> list[s
     tree = tree_of(found, kind)
     metadata: dict[str, Any] = tree.get("metadata", {})
     metadata.pop("managedFields", None)
-    if tree.get("kind") == "Secret":
-        tree |= {name: dict.fromkeys(tree[name], "(hidden)") for name in ("data", "stringData") if tree.get(name)}
+    tree = hide(tree, secret=is_secret(kind))
     import yaml  # noqa: PLC0415 - only a failure prints objects
 
     lines = yaml.safe_dump(tree, sort_keys=False, allow_unicode=True, width=120).splitlines()

@@ -14,9 +14,10 @@ from typing import Any, TypeVar, Unpack, cast
 
 import msgspec
 
-from steersman.objects import Key, Kind, Object, is_manager_of
+from steersman.client import redacted_text
+from steersman.objects import GroupVersionKind, Key, Kind, Object, is_manager_of
 from steersman.testing.expectations import ABSENT
-from steersman.testing.report import value_words
+from steersman.testing.report import shown_words
 from steersman.transport import BufferedResponse, Response, SendOptions, Transport, TransportWrapper
 from steersman.wire import HttpRequest, ResourcePath, parse_path
 
@@ -174,8 +175,8 @@ def _write(
         manager=manager,
         user=request.header("Impersonate-User") or "",
         status=status,
-        refusal=str(after.get("message", "")) if refused else "",
-        changes=tuple(_changes(before, after)) if comparable else ("it did not exist",) if not refused else (),
+        refusal=redacted_text(str(after.get("message", "")), request) if refused else "",
+        changes=tuple(_changes(before, after, place)) if comparable else ("it did not exist",) if not refused else (),
     )
 
 
@@ -187,18 +188,20 @@ def _tree(body: bytes) -> dict[str, Any] | None:
     return cast("dict[str, Any]", tree) if isinstance(tree, dict) else None
 
 
-def _changes(before: Any, after: Any, field: str = "") -> Iterator[str]:
+def _changes(before: Any, after: Any, place: ResourcePath, field: str = "") -> Iterator[str]:
     if isinstance(before, dict) and isinstance(after, dict):
         old, new = cast("dict[str, Any]", before), cast("dict[str, Any]", after)
         for name in dict.fromkeys((*old, *new)):
             if field != "metadata" or name not in _OWN:
-                yield from _changes(old.get(name, ABSENT), new.get(name, ABSENT), f"{field}.{name}" if field else name)
+                inner = f"{field}.{name}" if field else name
+                yield from _changes(old.get(name, ABSENT), new.get(name, ABSENT), place, inner)
     elif _are_alike(before, after):
         pairs = zip(cast("list[Any]", before), cast("list[Any]", after), strict=True)
         for index, (old, new) in enumerate(pairs):
-            yield from _changes(old, new, f"{field}[{index}]")
+            yield from _changes(old, new, place, f"{field}[{index}]")
     elif before != after:
-        yield f"{field}: {value_words(before)} -> {value_words(after)}"
+        kind = GroupVersionKind(place.group, place.version, "Secret" if place.resource == "secrets" else "")
+        yield f"{field}: {shown_words(before, field, kind)} -> {shown_words(after, field, kind)}"
 
 
 def _are_alike(before: Any, after: Any) -> bool:

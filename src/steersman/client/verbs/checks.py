@@ -17,6 +17,7 @@ from steersman.objects import (
     raw_of,
     read_in_part,
     resource_version_of,
+    to_json,
 )
 from steersman.patches import JsonPatch
 
@@ -31,7 +32,9 @@ def check_constraints(
     """
     if not isinstance(obj, Resource):
         return
-    from steersman.objects.field_problems import invalid_error  # noqa: PLC0415 - as above
+    from steersman.client.redaction import hide_values  # noqa: PLC0415 - as below
+    from steersman.objects.field_problems import invalid_error  # noqa: PLC0415 - as below
+    from steersman.objects.secret_values import Redaction  # noqa: PLC0415 - as below
     from steersman.schemas import problems  # noqa: PLC0415 - only writers of our own kinds pay
 
     ours = cast("Object", obj)
@@ -44,9 +47,11 @@ def check_constraints(
     if found:
         options = type(ours).__resource__
         name = ours.metadata.name or ours.metadata.generate_name or ""
-        raise invalid_error(
+        error = invalid_error(
             found, group=options.group, kind=options.kind, name=name, tried=f"{tried}, checked before sending"
         )
+        hide_values(error, Redaction(to_json(ours)))
+        raise error
 
 
 def check_whole(obj: Object | Unstructured, tried: Attempt) -> None:

@@ -1,0 +1,74 @@
+"""What the server quotes of a Secret, or of a field named as secret, reaches no error and no warning."""
+
+from __future__ import annotations
+
+import base64
+import logging
+import traceback
+from typing import Annotated
+
+import pytest
+
+from steersman import Client, JsonPatch, MergePatch, ObjectMeta, Resource, Spec
+from steersman.errors import ApiError, Invalid
+from steersman.kinds.core_v1 import Secret
+from steersman.markers import MaxLength
+from steersman.objects import Unstructured
+
+VALUE = "hunter2-OPENSESAME"
+ENCODED = base64.b64encode(VALUE.encode()).decode()
+
+
+def shown(error: BaseException, caplog: pytest.LogCaptureFixture) -> str:
+    return "".join(traceback.format_exception(error)) + caplog.text + repr(error)
+
+
+async def test_errors_about_a_secret(client: Client, namespace: str, caplog: pytest.LogCaptureFixture):
+    """The server quotes a value of another type than it expects; the message still says which field is wrong."""
+    caplog.set_level(logging.DEBUG)
+    metadata = ObjectMeta(name="pw", namespace=namespace)
+    wrong = Secret(metadata=metadata, string_data={"pin": 9021047})  # type: ignore[dict-item]
+    for write in (client.apply, client.create):
+        with pytest.raises(ApiError) as caught:
+            await write(wrong)
+        assert "9021047" not in shown(caught.value, caplog)
+        assert "stringData" in str(caught.value)
+    tree = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "pw", "namespace": namespace}}
+    for field, value in (("data", VALUE), ("data", [VALUE]), ("stringData", {"a": [VALUE]})):
+        with pytest.raises(ApiError) as caught:
+            await client.create(Unstructured(tree | {field: value if isinstance(value, dict) else {"a": value}}))
+        assert "OPENSESAME" not in shown(caught.value, caplog)
+    await client.create(Secret(metadata=metadata, string_data={"a": VALUE}))
+    for patch in (
+        MergePatch({"data": {"a": [ENCODED]}}),
+        JsonPatch.parse([{"op": "add", "path": "/data/a", "value": [ENCODED]}]),
+    ):
+        with pytest.raises(ApiError) as caught:
+            await client.patch(Secret, f"{namespace}/pw", patch)
+        assert ENCODED not in shown(caught.value, caplog)
+        assert "OPENSESAME" not in shown(caught.value, caplog)
+
+
+class LoginSpec(Spec):
+    """A spec."""
+
+    password: Annotated[str, MaxLength(8)]
+    host: Annotated[str, MaxLength(8)] = ""
+
+
+async def test_errors_about_fields_named_as_secret(
+    api_server, crd_group: str, namespace: str, caplog: pytest.LogCaptureFixture
+):
+    """Checked before sending, and by the server; values of other fields are shown."""
+
+    class Login(Resource[LoginSpec, None], group=crd_group, version="v1"):
+        """A login."""
+
+    login = Login(metadata=ObjectMeta(name="a"), spec=LoginSpec(password=VALUE, host="example.com"))
+    for validate in (True, False):
+        async with api_server.client(field_manager="tests", namespace=namespace, validate=validate) as client:
+            await client.install(Login)
+            with pytest.raises(Invalid, match=r"spec\.password") as caught:
+                await client.create(login)
+            assert "OPENSESAME" not in shown(caught.value, caplog)
+            assert "OPENSESAME" not in str(caught.value.status)
