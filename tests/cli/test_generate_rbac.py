@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from steersman import Client, ObjectMeta, Unstructured
+from steersman import Client, Kind, ObjectMeta, Unstructured
 from steersman.aio import Supervisor
 from steersman.cli import main
 from steersman.client import Added, Modified
@@ -18,11 +18,14 @@ from steersman.controlplane import ControlPlane
 from steersman.errors import Forbidden
 from steersman.kinds.core_v1 import ConfigMap, Namespace, Secret
 from steersman.testing import eventually
+from steersman.webhooks import WebhookRegistration
 
 MODULE = '''
 from steersman import Context, Done, LeaderElection, Manager, ObjectMeta, Request, Resource, Spec, Status
 from steersman.kinds.core_v1 import ConfigMap
+from steersman.kinds.rbac_v1 import RoleBinding
 from steersman.patterns import Outputs, reconciles
+from steersman.webhooks import WebhookEndpoint, mutates
 
 class PageSpec(Spec):
     text: str
@@ -54,6 +57,17 @@ manager.controller(Page).owns(ConfigMap).run_with(reconcile)
 
 new = Manager(name="page-operator", formerly=("old-operator",))
 new.add(reconciles(Page, children=(ConfigMap,))(generate))
+
+hooked = Manager(name="page-operator", webhook_endpoint=WebhookEndpoint(service="page-operator/hooks", port=0, leaving=0))
+
+@mutates(Page)
+def defaults(page: Page) -> Page:
+    return page
+
+hooked.add(defaults)
+
+binds = Manager(name="page-operator")
+binds.controller(Page).owns(RoleBinding).run_with(reconcile)
 
 async def make(client): ...
 nameless = Manager()
@@ -136,5 +150,78 @@ def test_mistakes_are_sentences(module, capsys):
     assert 'has no name, which the ServiceAccount needs; write Manager(name="...")' in capsys.readouterr().err
     assert main(["generate", "rbac", "rbac_pages:manager", "--also", "secrets"]) == 2
     assert "write RESOURCE[.GROUP]=VERB,... such as secrets=get,create" in capsys.readouterr().err
+    for also, said in (
+        ("pods=lst", "lst is not a verb of RBAC; did you mean list?"),
+        ("jobs.bacth=create", "there is no API group bacth; did you mean batch?"),
+        ("roles.rbac.authorisation.k8s.io=bind", "did you mean rbac.authorization.k8s.io?"),
+        (
+            "clusterroles.rbac.authorization.k8s.io/admin=bind",
+            "write --also clusterroles.rbac.authorization.k8s.io:admin=bind",
+        ),
+    ):
+        assert main(["generate", "rbac", "rbac_pages:manager", "--also", also]) == 2
+        assert said in capsys.readouterr().err
     assert main(["generate", "rbac", "rbac_pages:manager", "--check"]) == 2
     assert "--check compares with a file; name the file with -o" in capsys.readouterr().err
+
+
+def test_permissions_of_one_option_add_up(module, capsys):
+    also = (
+        "--also",
+        "pods=get",
+        "--also",
+        "pods=list",
+        "--also",
+        "secrets:pw=get",
+        "--also",
+        "snaps.storage.example.com=get",
+    )
+    assert main(["generate", "rbac", "rbac_pages:manager", *also]) == 0
+    rules = [rule for each in yaml.safe_load_all(capsys.readouterr().out) for rule in each.get("rules", ())]
+    assert {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list"]} in rules
+    assert {"apiGroups": [""], "resources": ["secrets"], "resourceNames": ["pw"], "verbs": ["get"]} in rules
+
+
+def test_children_that_grant_permissions_need_more(module, capsys):
+    """The server refuses such a child, and only the function knows which roles it names."""
+    assert main(["generate", "rbac", "rbac_pages:binds"]) == 0
+    assert "--also clusterroles.rbac.authorization.k8s.io:NAME=bind" in capsys.readouterr().err
+    bind = "clusterroles.rbac.authorization.k8s.io:admin=bind"
+    assert main(["generate", "rbac", "rbac_pages:binds", "--also", bind]) == 0
+    found = capsys.readouterr()
+    assert found.err == ""
+    assert "resourceNames: [admin]" in found.out
+
+
+async def test_a_manager_with_webhooks_runs_with_what_was_generated(module, tmp_path: Path):
+    """It creates and watches its Secret, and sets the caBundle; it can read no other Secret and change no other webhook."""
+    assert main(["generate", "rbac", "rbac_pages:hooked", "-o", "rbac.yaml"]) == 0
+    pages = module()
+    registration = WebhookRegistration(pages.hooked.webhooks.hooks, pages.hooked.webhook_endpoint, name="page-operator")
+    async with granted(pages.Page, (tmp_path / "rbac.yaml").read_text()) as (admin, operator, refused):
+        (wanted,) = registration.configurations()
+        await admin.create(Unstructured(wanted))
+        kind = Kind(wanted["apiVersion"], wanted["kind"])
+        async with Supervisor() as tasks:
+            tasks.start(pages.hooked.run(operator), name="operator")
+
+            def has_bundle(found: Unstructured) -> bool:
+                return bool(found["webhooks"][0]["clientConfig"].get("caBundle"))
+
+            await eventually(admin, kind, "page-operator", has_bundle)
+            await admin.apply(Unstructured(wanted), force=True, field_manager="a-deployment")
+            live = await admin.get(kind, "page-operator")
+            live["webhooks"][0]["clientConfig"].pop("caBundle")
+            await admin.update(live)
+            await eventually(admin, kind, "page-operator", has_bundle)
+            pages.hooked.stop()
+        assert refused == []
+        await admin.create(Secret(metadata=ObjectMeta(name="other", namespace="page-operator"), string_data={"a": "b"}))
+        for denied in (
+            operator.get(Secret, "other"),
+            operator.list(Secret),
+            operator.update(await admin.get(Secret, "page-operator/other")),
+            operator.get(kind, "other"),
+        ):
+            with pytest.raises(Forbidden):
+                await denied

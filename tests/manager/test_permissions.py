@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from samples.shops import Shop, old_shops
 from samples.site import Site
 from steersman import Key, Kind, LeaderElection, Manager
 from steersman.controller import owners_through
 from steersman.kinds.apps_v1 import Deployment, ReplicaSet
 from steersman.kinds.core_v1 import ConfigMap, Namespace, Pod, Secret
-from steersman.manager import PermissionRule, permissions_of
+from steersman.kinds.rbac_v1 import RoleBinding
+from steersman.manager import PermissionRule, permissions_of, written_bindings
+from steersman.webhooks import WebhookEndpoint, mutates
 
 READ = ("get", "list", "watch")
 
 
 async def nothing(ctx, request): ...
+
+
+@mutates(Shop)
+def shop_defaults(shop: Shop) -> Shop:
+    return shop
 
 
 def site_manager(**options) -> Manager:
@@ -38,7 +46,8 @@ def test_what_is_watched_is_read_what_is_owned_is_written_and_what_is_reconciled
 def test_a_leader_needs_its_lease_in_its_own_namespace():
     needs = permissions_of(site_manager(leader=LeaderElection("site-operator")))
     assert needs.own_rules == (
-        PermissionRule("coordination.k8s.io", ("leases",), ("get", "watch", "create", "update")),
+        PermissionRule("coordination.k8s.io", ("leases",), ("create",)),
+        PermissionRule("coordination.k8s.io", ("leases",), ("get", "watch", "update"), ("site-operator",)),
     )
 
 
@@ -72,3 +81,35 @@ def test_what_only_the_author_knows_is_added():
     needs = permissions_of(site_manager(), also={("", "secrets"): ("create",), ("batch", "jobs"): ("create",)})
     assert PermissionRule("", ("secrets",), (*READ, "create")) in needs.rules
     assert PermissionRule("batch", ("jobs",), ("create",)) in needs.rules
+
+
+def test_webhooks_need_their_own_objects_alone():
+    """A broken operator must not be able to change the webhooks and Secrets of others."""
+    manager = Manager(name="shops", webhook_endpoint=WebhookEndpoint(service="town/hooks"))
+    for hook in (shop_defaults, old_shops()):
+        manager.add(hook)
+    needs = permissions_of(manager)
+    verbs = ("get", "watch", "update")
+    assert needs.own_rules == (
+        PermissionRule("", ("secrets",), ("create",)),
+        PermissionRule("", ("secrets",), verbs, ("hooks-tls",)),
+    )
+    group = "admissionregistration.k8s.io"
+    assert PermissionRule(group, ("mutatingwebhookconfigurations",), verbs, ("shops",)) in needs.rules
+    name = f"shops.{Shop.gvk().group}"
+    assert PermissionRule("apiextensions.k8s.io", ("customresourcedefinitions",), verbs, (name,)) in needs.rules
+    assert not any(rule.group in {group, "apiextensions.k8s.io"} and not rule.names for rule in needs.rules)
+
+
+def test_a_name_adds_nothing_to_what_all_objects_have():
+    also = {("", "secrets", "a"): ("get", "update"), ("", "secrets", "b"): ("get", "update")}
+    needs = permissions_of(site_manager(), also=also)
+    assert PermissionRule("", ("secrets",), READ) in needs.rules
+    assert PermissionRule("", ("secrets",), ("update",), ("a", "b")) in needs.rules
+
+
+def test_what_grants_permissions_is_known():
+    manager = Manager(name="tenants")
+    manager.controller(Site).owns(RoleBinding).run_with(nothing)
+    assert written_bindings(manager) == ("rolebindings",)
+    assert written_bindings(site_manager()) == ()

@@ -411,8 +411,8 @@ def _add_rbac(parser: argparse.ArgumentParser) -> None:
         "--also",
         action="append",
         default=[],
-        metavar="RESOURCE[.GROUP]=VERB,...",
-        help="additional permissions of reconcilers; can be repeated",
+        metavar="RESOURCE[.GROUP][:NAME]=VERB,...",
+        help="additional permissions of reconcilers, on all objects or on one; can be repeated",
     )
     parser.add_argument(
         "--token-review",

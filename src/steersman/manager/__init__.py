@@ -22,6 +22,7 @@ from steersman.manager.permissions import (
     PermissionRule as PermissionRule,
     Permissions as Permissions,
     permissions_of as permissions_of,
+    written_bindings as written_bindings,
 )
 from steersman.manager.shutdown import report_threads as report_threads
 from steersman.manager.signals import (

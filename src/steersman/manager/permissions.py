@@ -4,6 +4,8 @@ Guarantees
 - A watched kind gets ``get``, ``list`` and ``watch``. The reconciled kind also gets writes to itself, its status and
   its finalizers. An owned kind, or one that the plan declares as written, gets create, update, patch and delete. Leader
   election and events are included.
+- Rules for objects whose names are known (the Lease, the Secret of the webhooks, webhook configurations, CRDs) name
+  them. Only ``create``, which RBAC cannot restrict by name, has a rule of its own.
 - The result depends only on the manager, so a generated file changes only when the manager does.
 
 Pass what a reconcile reads or writes beyond that with ``also``.
@@ -12,13 +14,17 @@ Pass what a reconcile reads or writes beyond that with ``also``.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import TypeVar
 
 import msgspec
 
 from steersman.controller import ControllerPlan, Owners
 from steersman.manager.manager import Manager
 from steersman.objects import Kind, Object, plural_of
-from steersman.webhooks import VersionConverter
+from steersman.webhooks import WebhookRegistration
+
+#: Group and resource, or group, resource and name.
+PlaceT = TypeVar("PlaceT", bound=tuple[str, ...])
 
 _READ = ("get", "list", "watch")
 _WRITE = ("create", "delete", "patch", "update")
@@ -32,10 +38,13 @@ class PermissionRule(msgspec.Struct, frozen=True, order=True):
     group: str
     resources: tuple[str, ...]
     verbs: tuple[str, ...]
+    #: The objects that the rule is about; empty means all.
+    names: tuple[str, ...] = ()
 
     def tree(self) -> dict[str, list[str]]:
         """The rule as in a Role's manifest."""
-        return {"apiGroups": [self.group], "resources": list(self.resources), "verbs": list(self.verbs)}
+        named = {"resourceNames": list(self.names)} if self.names else {}
+        return {"apiGroups": [self.group], "resources": list(self.resources), **named, "verbs": list(self.verbs)}
 
 
 class Permissions(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,46 +61,62 @@ class Permissions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Needs:
-    """Verbs by group and resource."""
+    """Verbs by group, resource and name."""
 
     def __init__(self) -> None:
-        self._verbs: dict[tuple[str, str], set[str]] = {}
+        self._verbs: dict[tuple[str, str, str], set[str]] = {}
 
-    def add(self, group: str, resource: str, verbs: Iterable[str]) -> None:
-        """Add verbs on a resource."""
-        self._verbs.setdefault((group, resource), set()).update(verbs)
+    def add(self, group: str, resource: str, verbs: Iterable[str], *, name: str = "") -> None:
+        """Add verbs on a resource, or on one object of it."""
+        self._verbs.setdefault((group, resource, name), set()).update(verbs)
+
+    def add_named(self, group: str, resource: str, verbs: Iterable[str], name: str) -> None:
+        """Add verbs on one object; ``create`` applies to all, because it cannot be restricted by name."""
+        wanted = set(verbs)
+        self.add(group, resource, wanted - {"create"}, name=name)
+        if "create" in wanted:
+            self.add(group, resource, ("create",))
 
     def rules(self) -> tuple[PermissionRule, ...]:
-        """One rule for each distinct set of verbs in a group."""
-        joined: dict[tuple[str, tuple[str, ...]], list[str]] = {}
-        for (group, resource), verbs in sorted(self._verbs.items()):
-            ordered = tuple(sorted(verbs, key=_place))
-            joined.setdefault((group, ordered), []).append(resource)
+        """One rule for each distinct set of verbs and names in a group."""
+        named: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
+        for (group, resource, name), verbs in sorted(self._verbs.items()):
+            everywhere = self._verbs.get((group, resource, ""), set[str]()) if name else set[str]()
+            if ordered := tuple(sorted(verbs - everywhere, key=_place)):
+                named.setdefault((group, resource, ordered), []).append(name)
+        joined: dict[tuple[str, tuple[str, ...], tuple[str, ...]], list[str]] = {}
+        for (group, resource, verbs), names in named.items():
+            for some in ([name for name in names if not name], [name for name in names if name]):
+                if some:
+                    joined.setdefault((group, verbs, tuple(filter(None, some))), []).append(resource)
         return tuple(
-            sorted(PermissionRule(group, tuple(resources), verbs) for (group, verbs), resources in joined.items())
+            sorted(
+                PermissionRule(group, tuple(resources), verbs, names)
+                for (group, verbs, names), resources in joined.items()
+            )
         )
 
 
-def permissions_of(manager: Manager, *, also: Mapping[tuple[str, str], Iterable[str]] | None = None) -> Permissions:
-    """The rules that a manager needs. ``also`` adds verbs by group and resource."""
+def permissions_of(manager: Manager, *, also: Mapping[PlaceT, Iterable[str]] | None = None) -> Permissions:
+    """The rules that a manager needs. ``also`` adds verbs by group and resource, or by group, resource and name."""
     namespaced, cluster, own = _Needs(), _Needs(), _Needs()
     here = manager.namespaces
     for plan in manager.plans:
         _needs_of(plan, namespaced, cluster if here else namespaced)
     namespaced.add("events.k8s.io", "events", ("create", "patch"))
-    for (group, resource), verbs in (also or {}).items():
-        namespaced.add(group, resource, verbs)
+    for (group, resource, *names), verbs in (also or {}).items():
+        namespaced.add(group, resource, verbs, name="".join(names))
     _needs_of_webhooks(manager, cluster if here else namespaced, own)
-    if manager.statistics(keys=0).leader is not None:
-        own.add("coordination.k8s.io", "leases", ("get", "watch", "create", "update"))
+    if (leader := manager.statistics(keys=0).leader) is not None:
+        lease = leader.lease.rpartition("/")[2]
+        own.add_named("coordination.k8s.io", "leases", ("get", "watch", "create", "update"), lease)
     return Permissions(namespaces=here, rules=namespaced.rules(), cluster_rules=cluster.rules(), own_rules=own.rules())
 
 
 def _needs_of(plan: ControllerPlan, namespaced: _Needs, cluster: _Needs) -> None:
     for kind in plan.kinds():
         (namespaced if _is_namespaced(kind) else cluster).add(*_resource(kind), _READ)
-    owned = [watch.kind for watch in plan.watches if not watch.through and isinstance(watch.mapper(), Owners)]
-    for kind in (*owned, *plan.writes):
+    for kind in _written(plan):
         (namespaced if _is_namespaced(kind) else cluster).add(*_resource(kind), _WRITE)
     group, resource = _resource(plan.primary)
     primary = namespaced if _is_namespaced(plan.primary) else cluster
@@ -107,14 +132,28 @@ def _needs_of_webhooks(manager: Manager, cluster: _Needs, own: _Needs) -> None:
     if endpoint is None or not manager.webhooks.hooks:
         return
     if endpoint.tls is None:
-        own.add("", "secrets", ("get", "watch", "create", "update"))
+        own.add_named("", "secrets", ("get", "watch", "create", "update"), endpoint.secret_name(manager.name))
     elif endpoint.ca_file is None:
         return
-    verbs = ("get", "watch", "create", "update", "patch") if endpoint.install else ("get", "watch", "update")
-    for resource in ("mutatingwebhookconfigurations", "validatingwebhookconfigurations"):
-        cluster.add("admissionregistration.k8s.io", resource, verbs)
-    if any(isinstance(hook, VersionConverter) for hook in manager.webhooks.hooks):
-        cluster.add("apiextensions.k8s.io", "customresourcedefinitions", verbs)
+    verbs = ("get", "watch", "update", *(("create", "patch") if endpoint.install else ()))
+    registration = WebhookRegistration(manager.webhooks.hooks, endpoint, name=manager.name)
+    for tree in registration.configurations():
+        resource = f"{tree['kind'].lower()}s"
+        cluster.add_named("admissionregistration.k8s.io", resource, verbs, manager.name)
+    for name in registration.converted_kinds().values():
+        cluster.add_named("apiextensions.k8s.io", "customresourcedefinitions", ("get", "watch", "update"), name)
+
+
+def written_bindings(manager: Manager) -> tuple[str, ...]:
+    """The kinds of RBAC that a manager writes: the server lets it grant only what it may do or bind itself."""
+    kinds = {kind for plan in manager.plans for kind in _written(plan)}
+    found = {_resource(kind) for kind in kinds}
+    return tuple(sorted(resource for group, resource in found if group == "rbac.authorization.k8s.io"))
+
+
+def _written(plan: ControllerPlan) -> list[type[Object] | Kind]:
+    owned = [watch.kind for watch in plan.watches if not watch.through and isinstance(watch.mapper(), Owners)]
+    return [*owned, *plan.writes]
 
 
 def _resource(kind: type[Object] | Kind) -> tuple[str, str]:

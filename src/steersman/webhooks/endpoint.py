@@ -82,3 +82,8 @@ class WebhookEndpoint:
     def namespace(self) -> str:
         """The namespace of the Service; empty without one."""
         return Key.parse(self.service).namespace if self.service else ""
+
+    def secret_name(self, program: str) -> str:
+        """The name of the Secret with the certificates of a program."""
+        service = Key.parse(self.service).name if self.service else f"{program}-webhooks"
+        return self.secret or f"{service}-tls"

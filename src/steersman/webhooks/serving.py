@@ -184,9 +184,7 @@ class ServedWebhooks:
 
     @property
     def _secret(self) -> Key:
-        service = Key.parse(self._endpoint.service) if self._endpoint.service else None
-        name = self._endpoint.secret or f"{service.name if service else f'{self._name}-webhooks'}-tls"
-        return Key(service.namespace if service else self._client.namespace, name)
+        return Key(self._endpoint.namespace or self._client.namespace, self._endpoint.secret_name(self._name))
 
     async def _register(self) -> None:
         ca_bundle = self.certificates.ca_bundle

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import difflib
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import yaml
 
 from steersman.cli.console import show_data
 from steersman.cli.failure import Failure, Misuse
-from steersman.cli.files import write_files
+from steersman.cli.files import say, write_files
 from steersman.cli.managers import find_manager
 from steersman.cli.modules import load_module, look_here_first, module_and_name
-from steersman.manager import Manager, PermissionRule, Permissions, permissions_of
+from steersman.manager import Manager, PermissionRule, Permissions, permissions_of, written_bindings
+from steersman.objects import nearest
 
 Tree = dict[str, Any]
 
@@ -22,7 +25,29 @@ _REVIEWS = (
     PermissionRule("authorization.k8s.io", ("subjectaccessreviews",), ("create",)),
 )
 
-_API = "rbac.authorization.k8s.io/v1"
+_RBAC = "rbac.authorization.k8s.io"
+_API = f"{_RBAC}/v1"
+#: The verbs that Kubernetes checks; a misspelled one would silently grant nothing.
+_VERBS = (
+    *("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"),
+    *("bind", "escalate", "impersonate", "use", "approve", "sign", "attest", "*"),
+)
+_GROUPS = (
+    *("apps", "autoscaling", "batch", "policy", "*"),
+    *(
+        f"{name}.k8s.io"
+        for name in (
+            *("admissionregistration", "apiextensions", "apiregistration", "authentication", "authorization"),
+            *("certificates", "coordination", "discovery", "events", "flowcontrol.apiserver", "internal.apiserver"),
+            *("metrics", "networking", "node", "rbac.authorization", "resource", "scheduling", "storage"),
+            "storagemigration",
+        )
+    ),
+)
+_GROUP = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)+")
+
+#: Verbs by group, resource and name; an empty name means all objects.
+Also: TypeAlias = dict[tuple[str, str, str], tuple[str, ...]]
 _HEADING = "# Written by `steersman generate rbac {target}`, from what the manager registers: generate it again, do not edit it.\n"
 
 
@@ -39,7 +64,9 @@ def generate_rbac(
     if check and output is None:
         raise Misuse("--check compares with a file; name the file with -o")
     module, attribute = module_and_name(target, "manager", nothing="its only manager")
-    beside = dict(_beside(text) for text in also)
+    beside: Also = {}
+    for place, verbs in map(_beside, also):
+        beside[place] = (*beside.get(place, ()), *verbs)
     look_here_first()
     manager = find_manager(load_module(module), attribute)
     if not isinstance(manager, Manager):
@@ -49,10 +76,23 @@ def generate_rbac(
     text = rbac_yaml(
         manager, target=target, namespace=namespace or manager.name, also=beside, token_review=token_review
     )
+    if written := written_bindings(manager):
+        _say_what_to_bind(written, beside)
     if output is None:
         show_data(text)
         return 0
     return write_files({Path(output): text}, check=check)
+
+
+def _say_what_to_bind(written: Iterable[str], also: Also) -> None:
+    """Say which permission to add for children that grant permissions: only the function knows which roles they name."""
+    if {verb for (group, *_), verbs in also.items() if group == _RBAC for verb in verbs} & {"bind", "escalate", "*"}:
+        return
+    say(
+        f"the manager writes {', '.join(written)}, and the server lets it grant only permissions that it has itself."
+        f" For each role that a binding names, add --also clusterroles.{_RBAC}:NAME=bind (or roles.{_RBAC}:NAME=bind);"
+        f" to write roles with further rules, add --also roles.{_RBAC}=escalate"
+    )
 
 
 class _Dumper(yaml.SafeDumper):
@@ -72,7 +112,7 @@ def rbac_yaml(
     *,
     target: str,
     namespace: str,
-    also: dict[tuple[str, str], tuple[str, ...]] | None = None,
+    also: Also | None = None,
     token_review: bool = False,
 ) -> str:
     """The objects as YAML; ``namespace`` is where the manager runs.
@@ -121,11 +161,30 @@ def _granted(kind: str, name: str, namespace: str, rules: Iterable[PermissionRul
     }
 
 
-def _beside(text: str) -> tuple[tuple[str, str], tuple[str, ...]]:
-    """Parse ``secrets=get,create`` or ``jobs.batch=create``."""
+def _beside(text: str) -> tuple[tuple[str, str, str], tuple[str, ...]]:
+    """Parse ``secrets=get,create``, ``jobs.batch=create`` or ``clusterroles.rbac.authorization.k8s.io:admin=bind``."""
     resource, equals, verbs = text.partition("=")
     named = tuple(filter(None, verbs.split(",")))
     if not resource or not equals or not named:
         raise Misuse(f"--also {text}: write RESOURCE[.GROUP]=VERB,... such as secrets=get,create or jobs.batch=create")
+    resource, _, name = resource.partition(":")
     plural, _, group = resource.partition(".")
-    return (group, plural), named
+    for verb in named:
+        if verb not in _VERBS:
+            meant = nearest(verb, _VERBS)
+            hint = f"did you mean {meant}?" if meant else f"the verbs are {', '.join(_VERBS)}"
+            raise Misuse(f"--also {text}: {verb} is not a verb of RBAC; {hint}")
+    _check_group(group, text)
+    return (group, plural, name), named
+
+
+def _check_group(group: str, text: str) -> None:
+    """Refuse a group that no server has, which would silently grant nothing."""
+    if "/" in group:
+        right = text.replace("/", ":", 1)
+        raise Misuse(f"--also {text}: a group has no slash; to name one object, write --also {right}")
+    near = difflib.get_close_matches(group, _GROUPS, n=1, cutoff=0.6 if "." not in group else 0.9)
+    if not group or group in _GROUPS or ("." in group and not near and _GROUP.fullmatch(group)):
+        return
+    hint = f"did you mean {near[0]}?" if near else 'write a domain, such as "example.com"'
+    raise Misuse(f"--also {text}: there is no API group {group}; {hint}")
