@@ -126,7 +126,7 @@ async def test_wrong_use_is_logged_and_not_raised(client, subject, caplog) -> No
         events.record(None, "Normal", "Reason", "Acting", "")
     events.record(subject, "Normal", "Reason", "Acting", "too late")
     assert events.statistics().dropped == 4
-    assert "Normal or Warning" in caplog.text
+    assert 'must be "Normal" or "Warning"' in caplog.text
 
 
 async def test_a_refusal_of_the_server_is_said_once(client, caplog) -> None:

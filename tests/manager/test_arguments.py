@@ -4,7 +4,8 @@ from datetime import timedelta
 
 import pytest
 
-from steersman import HttpEndpoints, LeaderElection, Manager, RequeueAfter
+from samples.site import Site, SiteSpec
+from steersman import Done, HttpEndpoints, LeaderElection, Manager, RequeueAfter, Resource, generates
 from steersman.cache import KindOptions, as_selector
 from steersman.controller import ControllerOptions
 from steersman.kinds.core_v1 import Pod, Secret
@@ -12,6 +13,19 @@ from steersman.kinds.core_v1 import Pod, Secret
 
 async def _wait(pod):
     return [pod.spec.node_name]
+
+
+def _no_operator(site):
+    return []
+
+
+@generates(Site, children=(Secret,))
+def _sites(site):
+    return []
+
+
+async def _reconcile(ctx, request):
+    return Done()
 
 
 MISTAKES = [
@@ -31,12 +45,15 @@ MISTAKES = [
     pytest.param(lambda: Manager(kinds={Pod: None}), "Pod: KindOptions(...)", id="no options"),
     pytest.param(lambda: Manager(kinds={"Pod": KindOptions()}), "'Pod' is not a kind", id="the name of a kind"),
     pytest.param(lambda: KindOptions(labels="app=web"), "Selector.parse('app=web')", id="labels in a string"),
-    pytest.param(lambda: KindOptions(labels={"app": "web"}), "Selector.of({...})", id="labels in a dict"),
+    pytest.param(lambda: KindOptions(labels={"app": "web"}), "Selector.of({'app': 'web'})", id="labels in a dict"),
     pytest.param(lambda: KindOptions(fields="a=b"), "FieldSelector.parse(...)", id="fields in a string"),
     pytest.param(lambda: KindOptions(namespaces="shop"), "namespaces=('shop',)", id="one namespace of a kind"),
     pytest.param(lambda: Manager().index(Pod, "node", "spec.nodeName"), "lambda pod: [...]", id="a path for an index"),
     pytest.param(lambda: Manager().index(Pod, "node", _wait), "def, not async def", id="an index that waits"),
     pytest.param(lambda: Manager().index("Pod", "node", len), "'Pod' is not a kind", id="an index of a string"),
+    pytest.param(lambda: Manager().add(_no_operator), "@generates(KIND, children=(...))", id="a plain function"),
+    pytest.param(lambda: Manager().add(5), "a StateMachine or a webhook", id="no operator at all"),
+    pytest.param(lambda: Resource[SiteSpec], "write Resource[SiteSpec, Status]", id="a resource without a status"),
     pytest.param(lambda: ControllerOptions(concurrency="4"), "such as concurrency=4", id="concurrency in a string"),
     pytest.param(lambda: ControllerOptions(concurrency=2.5), "such as concurrency=4", id="concurrency in parts"),
     pytest.param(lambda: ControllerOptions(timeout="5"), "such as timeout=60", id="a timeout in a string"),
@@ -68,3 +85,27 @@ def test_what_it_says_works():
         name="x", leader=LeaderElection("x"), endpoints=HttpEndpoints(port=8080), grace=1, uncached=[Secret]
     )
     assert manager.name == "x"
+
+
+UNCACHED = [
+    pytest.param(lambda manager: manager.add(_sites), "controller site has children of kind Secret", id="a child"),
+    pytest.param(
+        lambda manager: manager.controller(Site).watches(Secret, map=lambda view: []).run_with(_reconcile),
+        "controller site watches Secret",
+        id="a watched kind",
+    ),
+    pytest.param(
+        lambda manager: manager.controller(Secret).run_with(_reconcile),
+        "controller secret reconciles Secret",
+        id="the reconciled kind",
+    ),
+]
+
+
+@pytest.mark.parametrize(("add", "words"), UNCACHED)
+def test_a_watched_kind_outside_the_cache_is_refused_when_it_is_added(add, words):
+    """Otherwise the program ends a moment after its start, with a traceback of other people's code."""
+    with pytest.raises(ValueError, match="no change of one would reach it") as raised:
+        add(Manager(name="x", uncached=[Secret]))
+    assert words in str(raised.value)
+    assert "remove Secret from uncached=" in str(raised.value)

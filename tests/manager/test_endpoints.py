@@ -134,7 +134,7 @@ async def test_a_manager_of_which_nothing_works_is_not_ready(client, namespace, 
     late = Kind(f"{crd_group}/v1", "Late")
     manager.controller(late, name="late", namespaced=True).run_with(Sites(namespace))
     async with running(manager) as transport:
-        missing = f"[-]caches failed: {crd_group}/v1 Late is not served: is its CRD installed?\n"
+        missing = f"[-]caches failed: {crd_group}/v1 Late is not served: install its CRD (steersman generate crds MODULE | kubectl apply -f -)\n"
         words = await until(transport, "/readyz", 500, missing)
         assert "[-]controllers failed: late is waiting for Late\n" in words
         assert manager.phase == "syncing"

@@ -107,8 +107,16 @@ def test_verdicts(node, step, result, transition):
 @pytest.mark.parametrize(
     ("node", "returned", "words"),
     [
-        (STORAGE, None, "Cluster.storage returned None; return Next() when it is complete, Wait(...) until then"),
-        (REPLICAS, None, "Cluster.replicas returned None; return Done() when it is complete, Wait(...) until then"),
+        (
+            STORAGE,
+            None,
+            "Cluster.storage returned None: on this path it ends without return; return Next() when it is complete, Wait(...) until then",
+        ),
+        (
+            REPLICAS,
+            None,
+            "Cluster.replicas returned None: on this path it ends without return; return Done() when it is complete, Wait(...) until then",
+        ),
         (
             STORAGE,
             True,

@@ -239,6 +239,7 @@ MISUSES = [
     (Annotated[dict[str, str], EmbeddedResource()], None, "dict.str, Any. or a class derived from Object"),
     (Annotated[str, Nullable], None, "Nullable is a class; write Nullable"),
     (Annotated[int, msgspec.Meta(ge=0)], None, "msgspec.Meta has no effect on the schema"),
+    (Annotated[int, "min=3"], None, "'min=3' has no effect on the schema"),
     (Annotated[str, Rule(rule=" ")], None, "needs a CEL expression"),
     (Annotated[str, Rule(rule="a\nb")], None, "needs message="),
     (Annotated[str, Rule(rule="a", message="b\nc")], None, "must be one line"),

@@ -443,7 +443,11 @@ class Informer(Generic[T]):
     def missing(self, scope: str) -> None:
         """Note that the server does not serve the kind, so that reads do not wait for it."""
         if scope not in self._absent:
-            _log.info("kind %s is not served yet; waiting", self.gvk)
+            _log.warning(
+                "kind %s is not served; waiting until its CRD is installed, for example with: "
+                "steersman generate crds MODULE | kubectl apply -f -",
+                self.gvk,
+            )
         self._absent.add(scope)
         self._settle()
 

@@ -104,10 +104,20 @@ class KindOptions(msgspec.Struct, frozen=True, kw_only=True):
             raise ValueError(f"idle_timeout must be a number of seconds above 0, or None (got {self.idle_timeout})")
         labels, fields, namespaces = cast("tuple[object, object, object]", (self.labels, self.fields, self.namespaces))
         if not isinstance(labels, Selector):
-            write = f"Selector.parse({labels!r})" if isinstance(labels, str) else "Selector.of({...})"
-            raise TypeError(f"KindOptions(labels={labels!r}): write labels={write}")
+            given = isinstance(labels, str | dict)
+            write = (
+                f"Selector.{'parse' if isinstance(labels, str) else 'of'}({labels!r})"
+                if given
+                else "Selector.of({...})"
+            )
+            raise TypeError(
+                f"KindOptions(labels={labels!r}): write labels={write}, with from steersman.objects import Selector"
+            )
         if not isinstance(fields, FieldSelector):
-            raise TypeError(f"KindOptions(fields={fields!r}): write fields=FieldSelector.parse(...)")
+            raise TypeError(
+                f"KindOptions(fields={fields!r}): write fields=FieldSelector.parse(...), with from"
+                " steersman.objects import FieldSelector"
+            )
         if isinstance(namespaces, str):
             raise TypeError(f"KindOptions(namespaces={namespaces!r}): write namespaces=({namespaces!r},)")
         if len(set(self.namespaces)) != len(self.namespaces) or "" in self.namespaces:

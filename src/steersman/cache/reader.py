@@ -14,7 +14,7 @@ Guarantees
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Container, Hashable, Iterable
+from collections.abc import Callable, Container, Hashable, Iterable, Mapping
 from typing import Any, Protocol, TypeAlias, TypeVar, overload
 
 from steersman.cache.contents import IndexName
@@ -209,6 +209,13 @@ class CacheReader:
         return await self._several(
             informer, OWNERS, lambda: informer.store.by_owner(uid), lambda stored: uid in stored.owners
         )
+
+    def leaves_out(self, kind: type[Any] | Kind, labels: Mapping[str, str]) -> str:
+        """The label selector of the cache, if it leaves out objects of a kind with these labels; empty otherwise."""
+        if self._cache.is_uncached(kind):
+            return ""
+        selector = self._cache.informer(kind).options.labels
+        return "" if selector.matches(labels) else str(selector)
 
     async def view(self, kind: type[Any] | Kind, key: Key) -> StoredView | None:
         """Return a view of one object, or None if it does not exist. The key must include the namespace."""

@@ -12,6 +12,7 @@ Guarantees
 from __future__ import annotations
 
 import asyncio
+import traceback
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any, TypeAlias
@@ -139,6 +140,8 @@ def _late(timeout: float | None, error: BaseException) -> Failed:
 def failure(error: BaseException) -> Result:
     """Classify an exception. An exception group counts as what all its members are."""
     members = error_leaves(error)
+    for member in members:
+        _explain(member)
     if any(isinstance(member, TerminalError) for member in members):
         return Failed(error, terminal=True)
     if all(_is_conflict(member) for member in members):
@@ -148,13 +151,30 @@ def failure(error: BaseException) -> Result:
     return Failed(error, at_least=max(waits, default=0.0), crashed=crashed)
 
 
+def _explain(error: BaseException) -> None:
+    """Add to a common mistake what to write instead."""
+    if not isinstance(error, AttributeError) or not str(error).startswith("'NoneType' object"):
+        return
+    frames = traceback.extract_tb(error.__traceback__)
+    line = (frames[-1].line or "") if frames else ""
+    if ".status." in line and not getattr(error, "__notes__", ()):
+        owner = line.partition(".status.")[0].rpartition(" ")[2].rpartition("(")[2]
+        error.add_note(
+            f"The status of a new object is None. Before this line, write: {owner}.status = {owner}.status or"
+            " SiteStatus() (with the class of its status)"
+        )
+
+
 def _read(outcome: object) -> Result:
     match outcome:
         case Done() | Requeue() | RequeueAfter():
             return Finished(outcome)
         case _:
+            returned = f"reconcile returned {outcome!r}"
+            if outcome is None:
+                returned = "reconcile returned None: on this path it ends without return"
             return Failed(
-                TypeError(f"reconcile returned {outcome!r}; return Done(), Requeue() or RequeueAfter(seconds)"),
+                TypeError(f"{returned}; return Done(), Requeue() or RequeueAfter(seconds)"),
                 terminal=True,
                 crashed=True,
             )

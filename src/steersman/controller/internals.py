@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Mapping
 from copy import copy
 from types import EllipsisType
 from typing import Any, Self, cast
@@ -108,6 +108,10 @@ class InternalClient(ReconcileClient):
     async def view(self, kind: type[Any] | Kind, key: Key) -> StoredView | None:
         """View an object of a cached kind without decoding it; None if it is missing. The key must be complete."""
         return await self._cached(kind, "a view").view(kind, key)
+
+    def leaves_out(self, kind: type[Any] | Kind, labels: Mapping[str, str]) -> str:
+        """The label selector of the cache, if it leaves out objects of a kind with these labels; empty otherwise."""
+        return self._cached(kind, "a selector").leaves_out(kind, labels)
 
     async def views_owned_by(self, kind: type[Any] | Kind, uid: str, *, but: Container[Key] = ()) -> list[StoredView]:
         """View the objects with an owner reference to a uid, except those under certain keys, without decoding them."""

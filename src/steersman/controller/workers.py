@@ -296,7 +296,8 @@ class Controller:
             except TimeoutError:
                 names = ", ".join(name.partition(" ")[2] for name in self._waiting_for)
                 _log.warning(
-                    "controller %s is waiting for %s: is the CRD installed, and may this program list and watch it?",
+                    "controller %s is waiting for %s: install its CRD (steersman generate crds MODULE | kubectl apply -f -),"
+                    " and allow this program to list and watch it (steersman generate rbac MODULE)",
                     self.name,
                     names,
                     extra={"controller": self.name},
@@ -384,11 +385,16 @@ class Controller:
         """Delay a key that writes in every reconcile. Returns why; empty if it is not hot."""
         request = taken.request
         outcome = result.outcome if isinstance(result, Finished) else None
-        if not isinstance(outcome, Done | RequeueAfter) or not log.writes:
+        asked = outcome.delay if isinstance(outcome, RequeueAfter) else None
+        loop = None
+        if asked is not None:
+            loop = self._loops.requeued(request, taken.causes, asked=asked, now=_time(), rng=randomness())
+        if loop is None and (not isinstance(outcome, Done | RequeueAfter) or not log.writes):
             self._loops.ended(request)
             return ""
-        asked = outcome.delay if isinstance(outcome, RequeueAfter) else None
-        loop = self._loops.wrote(request, taken.causes, log, began=began, now=_time(), rng=randomness(), asked=asked)
+        loop = loop or self._loops.wrote(
+            request, taken.causes, log, began=began, now=_time(), rng=randomness(), asked=asked
+        )
         if loop is None:
             return ""
         self._queue.throttle(request, loop.delay)

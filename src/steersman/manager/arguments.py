@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from datetime import timedelta
-from inspect import iscoroutinefunction
+from inspect import iscoroutinefunction, isfunction
 from typing import cast
 
 from steersman.cache import KindOptions
 from steersman.client import Client
-from steersman.controller import ControllerPlan, Owners, Planned, check_kind
+from steersman.controller import ControllerPlan, KindLike, Owners, Planned, check_kind
 from steersman.errors import ConfigError
 from steersman.manager.endpoints import HttpEndpoints
 from steersman.manager.leader import LeaderElection
@@ -133,13 +133,45 @@ def plan_of(given: ControllerPlan | Planned, others: Iterable[ControllerPlan]) -
     elif callable(getattr(given, "plan", None)):
         plan = given.plan()
     else:
-        raise TypeError(
-            f"manager.add({given!r}): not a plan, and has none; write manager.controller(KIND)...run_with(...)"
-        )
+        raise _no_plan(given)
     for other in others:
         if other.name != plan.name and other.primary.gvk().group_kind == plan.primary.gvk().group_kind:
             _refuse_fights(other, plan)
     return plan
+
+
+def _no_plan(given: object) -> TypeError:
+    if isfunction(given):
+        name = given.__name__
+        return TypeError(
+            f"manager.add({name}): {name} is a plain function, which says neither what it reconciles nor what it makes; decorate"
+            f" it with @generates(KIND, children=(...)) or @reconciles(KIND, children=(...)), or write"
+            f" manager.controller(KIND).run_with({name})"
+        )
+    return TypeError(
+        f"manager.add({given!r}): it is no controller; pass a function with @generates or @reconciles, a StateMachine or a"
+        " webhook, or write manager.controller(KIND)...run_with(...)"
+    )
+
+
+def check_cached(plan: ControllerPlan, uncached: Iterable[KindLike]) -> None:
+    """Raise `ValueError` if a controller watches a kind that the manager does not cache: no event would reach it."""
+    left_out = {kind.gvk() for kind in uncached}
+    for kind in plan.kinds():
+        if kind.gvk() not in left_out:
+            continue
+        name = kind_name(kind)
+        if kind.gvk() == plan.primary.gvk():
+            what = f"reconciles {name}"
+        elif kind.gvk().group_kind in _made(plan):
+            what = f"has children of kind {name}"
+        else:
+            what = f"watches {name}"
+        raise ValueError(
+            f"controller {plan.name} {what}, but Manager(uncached=[{name}]) keeps {name} out of the cache, so no change of one"
+            f" would reach it; remove {name} from uncached=, and to cache fewer of them write"
+            f" kinds={{{name}: KindOptions(labels=Selector.of({{...}}))}}"
+        )
 
 
 def check_free(name: str, plans: Collection[str], leaving: Collection[str]) -> None:

@@ -154,7 +154,7 @@ class LeadershipCheck:
 def _waits(informer: Informer[object]) -> str:
     kind = str(informer.gvk)
     if not informer.served:
-        return f"{kind} is not served: is its CRD installed?"
+        return f"{kind} is not served: install its CRD (steersman generate crds MODULE | kubectl apply -f -)"
     if informer.denied is not None:
         return f"{kind} cannot be read: {informer.denied}"
     last = [scope.last_error for scope in informer.statistics().scopes if scope.last_error]

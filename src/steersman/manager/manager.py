@@ -40,6 +40,7 @@ from steersman.controller import (
 )
 from steersman.debug import BlockedLoop, Explanation, ManagerStatistics, Phase
 from steersman.manager.arguments import (
+    check_cached,
     check_client,
     check_endpoints,
     check_free,
@@ -189,6 +190,7 @@ class Manager:
             return
         plan = plan_of(plan, self.plans)
         check_free(plan.name, self._plans, self._leaving)
+        check_cached(plan, self._uncached)
         if self._stopping.is_set() or self._state.ended:
             raise RuntimeError(f'cannot add controller "{plan.name}": the manager is stopping or has stopped')
         if self._state.cache is not None:

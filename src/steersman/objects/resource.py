@@ -15,7 +15,7 @@ class Site(Resource[SiteSpec, SiteStatus], group="web.example.com", version="v1"
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Generic, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, TypeVar, cast
 
 from steersman.markers import ListMap
 from steersman.objects.conditions import Condition
@@ -106,6 +106,16 @@ class Resource(Object, Generic[SpecT, StatusT]):
     status: StatusT | None = None
 
     __generic_resource__: ClassVar[bool] = True
+
+    @classmethod
+    def __class_getitem__(cls, parameters: object) -> Any:
+        if cls is Resource and (not isinstance(parameters, tuple) or len(cast("tuple[Any, ...]", parameters)) != 2):
+            spec = getattr(cast("object", parameters), "__name__", "SiteSpec")
+            raise TypeError(
+                f"Resource[{spec}] needs a spec and a status; write Resource[{spec}, Status] or a subclass of Status, or"
+                f" Resource[{spec}, None] if the kind has no status"
+            )
+        return super().__class_getitem__(parameters)  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType]
 
     @classmethod
     def __check__(cls) -> None:

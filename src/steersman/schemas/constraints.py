@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -49,12 +50,27 @@ class Where(msgspec.Struct, frozen=True):
         return Misuse(f"{at}: {said}")
 
 
+#: Libraries whose constraints readers would take for ours.
+_OTHERS = frozenset({"annotated_types", "pydantic", "pydantic_core"})
+#: A text such as "min=3" or "<= 5"; any other is a note for another tool.
+_COMPARISON = re.compile(r"\s*(\w+\s*)?([<>]=?|=)")
+
+
+def _looks_like_a_constraint(marker: object) -> bool:
+    """Whether a reader would take this for a constraint, although it is none of ours."""
+    if isinstance(marker, str):
+        return _COMPARISON.match(marker) is not None
+    return type(marker).__module__.partition(".")[0] in _OTHERS
+
+
 def apply_marker(schema: Schema, marker: Any, where: Where) -> None:
     """Add a marker to the schema of the marked type."""
     if isinstance(marker, type) and issubclass(marker, m.Marker):
         raise where.refuse(f"{marker.__name__} is a class; write {marker.__name__}(...)")
     if isinstance(marker, msgspec.Meta):
         raise where.refuse("msgspec.Meta has no effect on the schema; use Steersman's markers, such as Minimum(0)")
+    if _looks_like_a_constraint(cast("object", marker)):
+        raise where.refuse(f"{marker!r} has no effect on the schema; use Steersman's markers, such as Minimum(3)")
     if not isinstance(marker, m.Marker):
         return
     for kind, apply in _APPLIERS:

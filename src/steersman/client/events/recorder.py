@@ -142,6 +142,10 @@ class EventRecorder:
         `reason` and `action` are upper camel case words for machines; `note` is for people. Thread-safe.
         """
         try:
+            if why := _mistake(type, reason, action):
+                self._dropped += 1
+                _log.warning("dropped an event about %s: %s", _shown(regarding), why)
+                return
             event = self._event(regarding, type, reason, action, note, related)
             loop = self._loop
             if loop is None or _running() is loop:
@@ -185,10 +189,6 @@ class EventRecorder:
         note: str,
         related: Object | Unstructured | ObjectReference | None,
     ) -> Event:
-        if kind not in {"Normal", "Warning"}:
-            raise ValueError(f"an event's type must be Normal or Warning (got {kind!r})")
-        if not reason or not action:
-            raise ValueError("an event needs a reason and an action, one word each")
         subject = reference_to(regarding)
         return Event(
             # events about cluster-scoped objects go to the default namespace
@@ -337,3 +337,20 @@ def _running() -> asyncio.AbstractEventLoop | None:
         return asyncio.get_running_loop()
     except RuntimeError:
         return None
+
+
+def _mistake(kind: str, reason: str, action: str) -> str:
+    """Why the server would reject an event, and what to write; empty if it would not."""
+    if kind not in {"Normal", "Warning"}:
+        return f'its type must be "Normal" or "Warning" (got {kind!r}); write record(obj, "Normal", {reason!r}, ...)'
+    if not reason or not action:
+        return (
+            'it needs a reason and an action, one word each; write record(obj, "Normal", "Created", "Creating", note)'
+        )
+    return ""
+
+
+def _shown(regarding: Object | Unstructured | ObjectReference) -> str:
+    if isinstance(regarding, Object | Unstructured):
+        return f"{regarding.kind} {regarding.key}"
+    return f"{regarding.kind} {regarding.namespace}/{regarding.name}"

@@ -6,13 +6,14 @@ from typing import Any, cast
 
 from steersman.client.bindings import Attempt
 from steersman.client.verbs.patch_documents import MergePatch, Patch, StrategicPatch
-from steersman.errors import NotNew, PartialObject
+from steersman.errors import DecodeError, NotNew, PartialObject
 from steersman.objects import (
     Key,
     Object,
     Resource,
     Unstructured,
     decode,
+    encode_any,
     has_status_subresource,
     raw_of,
     read_in_part,
@@ -30,7 +31,10 @@ def check_constraints(
     An applied ``intent`` may omit required fields: other managers may own them. A write to ``status`` checks the status
     alone.
     """
+    if isinstance(obj, Unstructured):
+        return
     if not isinstance(obj, Resource):
+        _check_types(obj, tried)
         return
     from steersman.client.redaction import hide_values  # noqa: PLC0415 - as below
     from steersman.objects.field_problems import invalid_error  # noqa: PLC0415 - as below
@@ -52,6 +56,19 @@ def check_constraints(
         )
         hide_values(error, Redaction(to_json(ours)))
         raise error
+
+
+def _check_types(obj: Object, tried: Attempt) -> None:
+    """Reject values that do not have the type of their field; without the value, which may be a secret."""
+    try:
+        decode(type(obj), encode_any(obj))
+    except DecodeError as error:
+        words, _, where = str(error.__cause__ or error).partition(" - at ")
+        field = where.strip("`").removeprefix("$.") or "the object"
+        raise TypeError(
+            f"{tried}, checked before sending: {field}: {words.replace('`', '')}; give {type(obj).__name__} a value of the"
+            " field's type"
+        ) from None
 
 
 def check_whole(obj: Object | Unstructured, tried: Attempt) -> None:

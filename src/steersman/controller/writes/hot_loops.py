@@ -9,7 +9,9 @@ Guarantees
   change, waits up to `ANY_DELAY` seconds: it may be following a world that changes quickly.
 - Such a key waits at most `NEW_DELAY` seconds while new objects trigger it, such as children that end and are replaced:
   its work moves on, at a bounded rate. Objects count as the same if their names are.
-- A reconcile that only its own `RequeueAfter` scheduled does not count: the reconciler chose that pace.
+- A reconcile that only its own `RequeueAfter` scheduled does not count: the reconciler chose that pace. A pace below
+  `SHORT` seconds is none: after `ANY_RUNS` such reconciles in a row, with or without writes, the key waits up to
+  `ANY_DELAY` seconds.
 - A key that its own writes trigger, and that returns `RequeueAfter`, waits at most that long, or `ANY_DELAY` seconds if
   that is longer.
 - Reconciles count as in a row while less than `GAP` seconds pass between them, not counting the delay itself.
@@ -38,6 +40,7 @@ from steersman.objects import GroupVersionKind, Key
 OWN_RUNS, OWN_DELAY = 10, 60.0
 ANY_RUNS, ANY_DELAY = 100, 5.0
 NEW_DELAY = 0.1
+SHORT = 0.05
 GAP = 1.0
 KEYS = 4096
 #: How many of the latest objects that triggered a key are remembered.
@@ -67,10 +70,12 @@ class Loop(msgspec.Struct, frozen=True):
 
 
 class _Key:
-    __slots__ = ("answers", "any_runs", "delay", "delays", "ended", "news", "own_runs", "seen", "versions", "words")
+    __slots__ = (
+        "answers", "any_runs", "delay", "delays", "ended", "news", "own_runs", "seen", "short_runs", "versions", "words",
+    )  # fmt: skip
 
     def __init__(self) -> None:
-        self.any_runs = self.own_runs = 0
+        self.any_runs = self.own_runs = self.short_runs = 0
         #: The objects that triggered it, and its latest run that a new one triggered.
         self.seen: dict[_Name, None] = {}
         self.news = 0
@@ -160,6 +165,34 @@ class HotLoops:
         key.delay = min(key.delays.next_delay(rng), most)
         key.words = _words(key, log)
         key.answers = log.answers
+        self._hot[request] = None
+        return Loop(delay=key.delay, words=key.words, first=first)
+
+    def requeued(self, request: Request, causes: Causes, *, asked: float, now: float, rng: Random) -> Loop | None:
+        """Record a reconcile that returned `RequeueAfter`. Returns its loop if it keeps asking for no pause, or None."""
+        key = self._keys.get(request)
+        if asked >= SHORT or not all(cause.what == "requeue" for cause in causes):
+            if key is not None:
+                key.short_runs = 0
+            return None
+        if key is None or self._is_over(key, now):
+            self._hot.pop(request, None)
+            self._keys.pop(request, None)
+            key = self._keys[request] = _Key()
+        self._keys.move_to_end(request)
+        key.short_runs += 1
+        key.ended = now
+        self._forget(now)
+        if key.short_runs < ANY_RUNS:
+            return None
+        first = request not in self._hot
+        if key.delays is None:
+            key.delays = Backoff(initial=0.1, maximum=ANY_DELAY)
+        key.delay = min(key.delays.next_delay(rng), ANY_DELAY)
+        key.words = (
+            f"every reconcile returns RequeueAfter with less than {SHORT:g} s, {key.short_runs} in a row. Return Done() and let a watch trigger"
+            " it, or wait longer: RequeueAfter(5)"
+        )
         self._hot[request] = None
         return Loop(delay=key.delay, words=key.words, first=first)
 

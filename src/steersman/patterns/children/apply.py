@@ -46,7 +46,7 @@ from steersman.patterns.children.membership import (
 )
 from steersman.patterns.children.memory import ChildMemory
 from steersman.patterns.children.outputs import Output, Outputs
-from steersman.patterns.children.problems import Problem, contested, namespace_problem, not_ours
+from steersman.patterns.children.problems import Problem, contested, namespace_problem, not_ours, outside_cache
 from steersman.patterns.children.writers import ChildWrite, writer_for
 from steersman.patterns.readiness import Readiness, readiness_of
 
@@ -305,6 +305,9 @@ class _StateApply:
             state_label=self._state_label_of(output),
             prune=options.get("prune", True),
         )
+        if view is None and (selector := self._client.leaves_out(output.known.kind, _labels(child))):
+            problem = outside_cache(identity, selector)
+            return Applied(output, None, _not_there(problem), problem)
         work = ChildWrite(
             output,
             child,
@@ -389,6 +392,12 @@ def _may_write(standing: str, output: Output) -> bool:
     if output.bond == "none":
         return standing != "other" or options.get("how") == "create"
     return standing == "free" and bool(options.get("adopt"))
+
+
+def _labels(child: Object | Unstructured) -> dict[str, str]:
+    metadata = child.metadata
+    found: dict[str, str] | None = metadata.get("labels") if isinstance(metadata, dict) else metadata.labels
+    return found or {}
 
 
 def _intent(work: ChildWrite) -> bytes:

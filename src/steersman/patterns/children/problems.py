@@ -80,6 +80,17 @@ def _sentence(text: str) -> str:
     return _VALUE.sub("", text.partition("\n")[0]).strip()
 
 
+def outside_cache(identity: ChildIdentity, selector: str) -> Problem:
+    """A child that the cache would not show."""
+    kind = identity.kind.kind
+    return Problem(
+        "OutsideCache",
+        f"{identity} lacks the labels {selector}, and the manager caches only {kind} objects with them, so Steersman would"
+        f" not notice if it changes or vanishes; add the labels to the child, or change Manager(kinds={{{kind}: ...}})",
+        terminal=True,
+    )
+
+
 def immutable(identity: ChildIdentity, words: str) -> Problem:
     """A change that needs a new object, on a child without ``recreate=True``."""
     return Problem(

@@ -101,10 +101,11 @@ def _as_step(graph: MachineGraph, name: str, returned: object, *, ending: bool) 
         step = returned.__name__
         words = f"the class {step} instead of a step; call it: return {step}(...)"
     elif returned is None:
-        words = f"None; return {instead} when it is complete, Wait(...) until then"
+        words = f"None: on this path it ends without return; return {instead} when it is complete, Wait(...) until then"
     else:
         words = f"{_shown(returned)}, which is not a step; return {instead} when it is complete, Wait(...) until then"
-    raise TypeError(f"{graph.name}.{name} returned {words}")
+    # a function is its own only state
+    raise TypeError(f"{name if name == graph.name else f'{graph.name}.{name}'} returned {words}")
 
 
 def _next_of(graph: MachineGraph, node: StateNode) -> str | None:
