@@ -90,7 +90,7 @@ async def ensure(storage: SecureStorage, things: Things) -> Thing:
     """Find it, create it if it is missing, update it if it differs."""
     key = key_of(storage)
     async with asyncio.timeout(TIMEOUT):
-        found = await things.find(key)
+        found = await things.find(key, storage)
         if found is None:
             found = await things.create(key, storage)
         if not things.up_to_date(storage, found):
@@ -101,8 +101,8 @@ async def ensure(storage: SecureStorage, things: Things) -> Thing:
 async def remove(storage: SecureStorage, things: Things) -> None:
     key = key_of(storage)
     async with asyncio.timeout(TIMEOUT):
-        while (found := await things.find(key)) is not None:
-            await things.delete(key, found)
+        while (found := await things.find(key, storage)) is not None:
+            await things.delete(key, storage, found)
 
 
 async def write_coordinates(ctx: Context, storage: SecureStorage) -> None:

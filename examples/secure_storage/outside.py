@@ -45,7 +45,7 @@ class Things:
         """Return the properties that a storage asks for."""
         raise NotImplementedError
 
-    async def find(self, key: ExternalKey) -> Thing | None:
+    async def find(self, key: ExternalKey, _: SecureStorage) -> Thing | None:
         """Find by tag."""
         found = await call("GET", f"{self.path}?tag={key.uid}")
         return found[0] if found else None
@@ -64,7 +64,7 @@ class Things:
         updated: Thing = await call("PATCH", f"{self.path}/{found['id']}", body=self.wanted(obj))
         return updated
 
-    async def delete(self, _: ExternalKey, found: Thing) -> None:
+    async def delete(self, _: ExternalKey, __: SecureStorage, found: Thing) -> None:
         """Delete it; the cloud rejects this while something refers to it."""
         await call("DELETE", f"{self.path}/{found['id']}")
 

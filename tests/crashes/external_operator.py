@@ -45,14 +45,14 @@ class Things:
             found: list[str] = await answer.json()
             return found
 
-    async def find(self, key: ExternalKey) -> str | None:
+    async def find(self, key: ExternalKey, _: Ticket) -> str | None:
         found = await self._call("GET", f"/{key.uid}")
         return found[0] if found else None
 
     async def create(self, key: ExternalKey, _: Ticket) -> str:
         return (await self._call("POST", f"/{key.uid}"))[0]
 
-    async def delete(self, key: ExternalKey, found: str) -> None:
+    async def delete(self, key: ExternalKey, _: Ticket, found: str) -> None:
         await self._call("DELETE", f"/{key.uid}/{found}")
 
 

@@ -24,7 +24,7 @@ class Cloud:
         self.disks = {}
         self.calls = Counter()
 
-    async def find(self, key):
+    async def find(self, key, obj):
         return self.disks.get(key.uid)
 
     async def create(self, key, pg):
@@ -40,7 +40,7 @@ class Cloud:
         self.disks[key.uid] = pg.spec.version
         return pg.spec.version
 
-    async def delete(self, key, found):
+    async def delete(self, key, obj, found):
         self.calls["delete", key.key.name] += 1
         del self.disks[key.uid]
 

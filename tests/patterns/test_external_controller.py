@@ -21,7 +21,7 @@ class Buckets:
         self.made = 0
         self.looks = 0
 
-    async def find(self, key):
+    async def find(self, key, obj):
         self.looks += 1
         return self.buckets.get(key.uid)
 
@@ -30,7 +30,7 @@ class Buckets:
         self.buckets[key.uid] = f"bucket-{self.made}"
         return self.buckets[key.uid]
 
-    async def delete(self, key, _):
+    async def delete(self, key, obj, _):
         del self.buckets[key.uid]
 
 
@@ -116,12 +116,12 @@ async def test_the_controller_outlives_its_outside(control_plane, fault):
 
     find = buckets.find
 
-    async def odd(key):
+    async def odd(key, obj):
         if key.key.name == "odd":
             if fault == "raises":
                 raise Odd
             await eventually(lambda: False, within=1000)
-        return await find(key)
+        return await find(key, obj)
 
     buckets.find = odd
     async with control_plane.running(manager):

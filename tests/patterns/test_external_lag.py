@@ -24,7 +24,7 @@ class Cloud:
     def __init__(self, *, hangs=""):
         self.disks, self.made, self.hangs = {}, 0, hangs
 
-    async def find(self, key):
+    async def find(self, key, obj):
         if self.hangs and key.key.name.startswith(self.hangs):
             await asyncio.sleep(600)
 
@@ -33,7 +33,7 @@ class Cloud:
         self.disks[f"disk-{self.made}"] = key.uid
         return f"disk-{self.made}"
 
-    async def delete(self, key, found):
+    async def delete(self, key, obj, found):
         del self.disks[found]
 
 
@@ -126,7 +126,7 @@ class Slow(Cloud):
         super().__init__()
         self.sent = asyncio.Event()
 
-    async def find(self, key):
+    async def find(self, key, obj):
         return next((disk for disk, uid in self.disks.items() if uid == key.uid), None)
 
     async def create(self, key, pg):

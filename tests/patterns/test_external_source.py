@@ -47,7 +47,7 @@ class Buckets:
         finally:
             self.busy -= 1
 
-    async def find(self, key):
+    async def find(self, key, obj):
         await self._answer("find", key)
         return self.buckets.get(key.uid)
 
@@ -57,7 +57,7 @@ class Buckets:
         self.buckets[key.uid] = obj.spec.image
         return obj.spec.image
 
-    async def delete(self, key, found):
+    async def delete(self, key, obj, found):
         await self._answer("delete", key)
         del self.buckets[key.uid]
 
@@ -520,9 +520,9 @@ def test_an_api_is_checked_when_it_is_given():
         async def up_to_date(self, obj, found): ...
 
     expected = {
-        Nothing(): "External(name='b'): Nothing has no method find; write async def find(self, key)",
+        Nothing(): "External(name='b'): Nothing has no method find; write async def find(self, key, obj)",
         Buckets: "External(name='b'): Buckets is a class; pass an instance: External(Buckets(), ...)",
-        Blocking(): "External(name='b'): Blocking.find is not async; write async def find(self, key), and call blocking "
+        Blocking(): "External(name='b'): Blocking.find is not async; write async def find(self, key, obj), and call blocking "
         "code with await asyncio.to_thread(...)",
         Halved(): (
             "External(name='b'): Halved has update but no up_to_date, which decides when to call it;"

@@ -91,14 +91,14 @@ class Shelf:
     def __init__(self):
         self.there = []
 
-    async def find(self, key):
+    async def find(self, key, obj):
         return key.uid if key.uid in self.there else None
 
     async def create(self, key, home):
         self.there.append(key.uid)
         return key.uid
 
-    async def delete(self, key, found):
+    async def delete(self, key, obj, found):
         self.there.remove(found)
 
 

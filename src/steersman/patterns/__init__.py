@@ -29,9 +29,11 @@ if TYPE_CHECKING:
         Absent as Absent,
         Api as Api,
         Broken as Broken,
+        CallLimit as CallLimit,
         External as External,
         ExternalKey as ExternalKey,
         Present as Present,
+        ServiceBusy as ServiceBusy,
         ServiceRefused as ServiceRefused,
         Working as Working,
     )

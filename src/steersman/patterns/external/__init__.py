@@ -9,6 +9,7 @@ Guarantees
 - Effects happen only while a reconcile asks for them, and none outlive the controller. When it stops, calls in progress have its
   grace period to end; then they are cancelled.
 - No decision compares the clocks of two machines.
+- At most so many calls a second, if `CallLimit` says so; a service that asks to wait (`ServiceBusy`) is left alone for so long.
 - An exception from an `Api` fails only that object. Its condition shows the message, and Steersman retries with backoff.
 """
 
@@ -18,7 +19,9 @@ from steersman.patterns.external.api import (
     Broken as Broken,
     ExternalKey as ExternalKey,
     Present as Present,
+    ServiceBusy as ServiceBusy,
     ServiceRefused as ServiceRefused,
     Working as Working,
 )
+from steersman.patterns.external.call_limit import CallLimit as CallLimit
 from steersman.patterns.external.workers import External as External, look_outside as look_outside

@@ -51,10 +51,14 @@ class Api(Protocol[T_contra, R]):
       gone, and never creates a new one. Without it, Steersman reports an external object that is out of date and leaves it alone.
 
     Steersman retries with backoff whatever a method raises. A `create` that raised may have succeeded on the service, so Steersman
-    does not call it again until `find` returns None. Raise `ServiceRefused` if certainly nothing was created: the retry then comes sooner.
+    does not call it again until `find` returns None. Raise `ServiceRefused` if certainly nothing was created: the retry then comes
+    sooner. Raise `ServiceBusy` if the service asks to wait, such as with 429 and Retry-After.
+
+    ``obj`` is the Kubernetes object as it was last read. It says where to look, such as the region or the account; the key says
+    what to look for.
     """
 
-    async def find(self, key: ExternalKey, /) -> R | None:
+    async def find(self, key: ExternalKey, obj: T_contra, /) -> R | None:
         """Look up the external object for this key at the service itself; None if it does not exist."""
         ...
 
@@ -62,13 +66,27 @@ class Api(Protocol[T_contra, R]):
         """Create the external object, marked so that `find` finds it from then on."""
         ...
 
-    async def delete(self, key: ExternalKey, found: R, /) -> None:
+    async def delete(self, key: ExternalKey, obj: T_contra, found: R, /) -> None:
         """Delete the external object, or start to: Steersman calls `find` until it is gone. Succeeds if it is gone already."""
         ...
 
 
 class ServiceRefused(Exception):
     """Raised by an `Api`: the service refused the request and certainly did nothing. Conditions show the message unchanged."""
+
+
+class ServiceBusy(ServiceRefused):
+    """Raised by an `Api`: the service did nothing and asks to wait, such as with the status 429 or 503 and Retry-After.
+
+    No call to this system starts before ``retry_after`` seconds have passed, for any object: neither of this `External` nor of
+    another one with the same `CallLimit`. Then the call is made again.
+    """
+
+    def __init__(self, message: str, *, retry_after: float) -> None:
+        super().__init__(message)
+        if not 0 <= retry_after < float("inf"):
+            raise ValueError(f"ServiceBusy: retry_after must be a number of seconds, 0 or more (got {retry_after})")
+        self.retry_after = retry_after
 
 
 class Present(msgspec.Struct, Generic[R], frozen=True):

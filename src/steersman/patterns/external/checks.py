@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 
 
 def check_name(name: str) -> str:
@@ -17,7 +18,7 @@ def check_api(api: object, where: str) -> None:
     what = type(api).__name__
     if isinstance(api, type):
         raise TypeError(f"{where}: {api.__name__} is a class; pass an instance: External({api.__name__}(), ...)")
-    parameters = {"find": "key", "create": "key, obj", "delete": "key, found", "update": "key, obj, found"}
+    parameters = {"find": "key, obj", "create": "key, obj", "delete": "key, obj, found", "update": "key, obj, found"}
     for name, takes in parameters.items():
         method = getattr(api, name, None)
         if method is None and name == "update":
@@ -51,3 +52,12 @@ def check_seconds(where: str, *, above: bool, **options: float | None) -> None:
             raise ValueError(
                 f"{where}: {name} must be a number of seconds{' above 0' if above else ', 0 or more'} (got {value})"
             )
+
+
+def takes_object(method: Callable[..., object], count: int) -> bool:
+    """Whether a method takes ``count`` positional arguments; with one less, it is of the form without the object."""
+    try:
+        inspect.signature(method).bind(*range(count))
+    except TypeError:
+        return False
+    return True

@@ -57,6 +57,8 @@ class Inquiry(msgspec.Struct, frozen=True, kw_only=True):
     created: bool = False
     #: How often the server had been restored from a backup; None if unknown.
     epoch: int | None = None
+    #: The changes of other objects that caused it, by kind, key and version.
+    changes: frozenset[object] = frozenset()
 
 
 class Work(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,6 +94,8 @@ class Raised(msgspec.Struct, frozen=True):
 
     message: str
     certain: bool = False
+    #: For how many seconds the service asked to wait; None if it did not.
+    wait: float | None = None
 
 
 Result: TypeAlias = There | Missing | Deleted | Raised
@@ -111,7 +115,7 @@ class Entry:
     """What is known about the external object of one Kubernetes object."""
 
     __slots__ = (
-        "again_at", "asked", "backoff", "changed", "deleted", "doubted", "due", "ending_until", "failure", "forgotten", "found", "goal",
+        "again_at", "asked", "backoff", "busy", "changed", "changes", "deleted", "doubted", "due", "ending_until", "failed_at", "failure", "forgotten", "found", "goal",
         "held", "key", "known", "known_at", "known_for", "lost_until", "made", "made_until", "matches", "obj", "overtaken_until", "peek", "seen_at", "tired", "trace",
         "tried", "unasked", "version", "when", "work",
     )  # fmt: skip
@@ -146,7 +150,12 @@ class Entry:
         #: Until then an update or a deletion may still undo a later call.
         self.overtaken_until = NEVER
         self.failure = ""
+        self.failed_at = NEVER
         self.backoff = backoff
+        #: What the service said when it asked to wait; empty since it has answered.
+        self.busy = ""
+        #: The changes of other objects that the last request was made for.
+        self.changes: frozenset[object] = frozenset()
         #: No call starts before `due`, no call that follows a change before `held`. The first pending change came at `changed`.
         self.due = self.held = NEVER
         self.changed: float | None = None
@@ -211,7 +220,7 @@ class Entry:
 
     def relieve(self) -> None:
         """Clear the traces of earlier failures after a success."""
-        self.failure = ""
+        self.failure = self.busy = ""
         self.backoff.reset()
         self.ending_until = NEVER
         self.deleted = self.doubted = False

@@ -47,6 +47,7 @@ from steersman.patterns.external.entries import (
     Version,
     Work,
 )
+from steersman.patterns.external.messages import Messages
 
 R = TypeVar("R")
 
@@ -59,15 +60,13 @@ REMEMBER_GONE = 60.0
 #: Periodic lookups in a row without a request, before one triggers a reconcile.
 UNASKED_LOOKS = 10
 
-_DOING: dict[Call, str] = {"find": "looking for", "create": "creating", "update": "updating", "delete": "deleting"}
-_DONE: dict[Call, str] = {"find": "found", "create": "created", "update": "updated", "delete": "deleted"}
-
 
 class ExternalState(Generic[R]):
     """The known external objects by Kubernetes object. Only requests of reconciles and results of calls change it."""
 
     def __init__(self, name: str, timing: Timing, start: Start, *, rng: Random, judge: Judge, can_update: bool) -> None:
         self._name = name
+        self._messages = Messages(name)
         self._timing = timing
         self._start = start
         self._rng = rng
@@ -93,7 +92,7 @@ class ExternalState(Generic[R]):
             # Compare each time: the result may depend on more than the generation, such as another external object.
             verdict = self._judge(entry.obj, entry.found)
             if isinstance(verdict, str):
-                return Broken(self._incomparable(verdict))
+                return Broken(self._messages.incomparable(verdict))
             entry.matches = verdict
         self._ask(entry, "present", now, by.trace)
         if entry.settled:
@@ -101,8 +100,8 @@ class ExternalState(Generic[R]):
         if entry.failure:
             return Broken(entry.failure)
         if entry.fresh and entry.known == "present" and not self._can_update:
-            return Broken(self._differs())
-        return Working(self._words(entry))
+            return Broken(self._messages.differs())
+        return Working(self._messages.progress(entry))
 
     def remove(self, key: ExternalKey, obj: Object, now: float, by: Inquiry = UNKNOWN) -> Absent | Working | Broken:
         """Request that the external object is gone."""
@@ -110,7 +109,7 @@ class ExternalState(Generic[R]):
         self._ask(entry, "absent", now, by.trace)
         if entry.settled:
             return Absent()
-        return Broken(entry.failure) if entry.failure else Working(self._words(entry))
+        return Broken(entry.failure) if entry.failure else Working(self._messages.progress(entry))
 
     def look(self, key: ExternalKey, obj: Object, now: float, by: Inquiry = UNKNOWN) -> bool:
         """Look up the external object without changing it; returns whether the lookup is still in progress."""
@@ -193,6 +192,11 @@ class ExternalState(Generic[R]):
             self._schedule(entry, now)
         return Finished(following, note)
 
+    def is_due(self, now: float) -> bool:
+        """Whether a call may be due."""
+        due = self.next_due()
+        return due is not None and due <= now
+
     def next_due(self) -> float | None:
         """When to call `take` again if nothing else happens."""
         while self._timers:
@@ -231,8 +235,15 @@ class ExternalState(Generic[R]):
         if not entry.outdates(version, obj):
             if version != entry.version:
                 self._change(entry, key, version, now)
-            entry.obj = obj
+            elif entry.failure and (by.changes - entry.changes or _inputs(obj) != _inputs(entry.obj)):
+                self._hurry(entry, now)
+            entry.obj, entry.changes = obj, by.changes
         return entry
+
+    def _hurry(self, entry: Entry, now: float) -> None:
+        """Retry soon: something that the reconcile reads has changed, and may have been the reason of the failure."""
+        entry.backoff.reset()
+        entry.due = max(now, min(entry.due, entry.failed_at + self._timing.first_retry))
 
     def _change(self, entry: Entry, key: ExternalKey, version: Version, now: float) -> None:
         entry.key, entry.version = key, version
@@ -312,6 +323,9 @@ class ExternalState(Generic[R]):
     def _schedule(self, entry: Entry, now: float) -> None:
         pending = self._pending(entry, now)
         when = None if pending is None else max(pending[1], now)
+        if pending is not None and pending[0] != "find" and when == now:
+            # It goes first: behind many lookups, its own would be outdated when its turn comes.
+            when = NEVER
         if when == entry.when or (when is not None and entry.when is not None and entry.when <= now >= when):
             return
         entry.when = when
@@ -351,7 +365,7 @@ class ExternalState(Generic[R]):
     def _succeeded(self, entry: Entry, work: Work, result: There | Missing | Deleted, now: float) -> str:
         current = entry.goal == work.goal or work.call == "find"
         entry.known_for, entry.known_at = (work.version if current else None), now
-        entry.tired = False
+        entry.tired, entry.busy = False, ""
         if work.call != "update":
             # Some services update an object that is gone without an error, so only the lookup before the update counts.
             entry.seen_at = work.began
@@ -408,21 +422,21 @@ class ExternalState(Generic[R]):
     def _judged(self, entry: Entry, work: Work, now: float) -> str:
         verdict = self._judge(entry.obj, entry.found)
         if isinstance(verdict, str):
-            words = self._incomparable(verdict)
+            words = self._messages.incomparable(verdict)
             return self._failed(entry, work, Raised(verdict, certain=True), now, words=words)
         entry.matches = verdict
         if verdict:
-            return f"{self._name} {_DONE[work.call]}" if entry.asked else ""
+            return self._messages.ended(work.call) if entry.asked else ""
         if work.call == "update":
-            words = f"{self._name} was updated but still does not match the object"
+            words = self._messages.unmatched()
             return self._failed(entry, work, Raised(words), now, words=words)
-        return self._differs() if entry.asked and not self._can_update else ""
+        return self._messages.differs() if entry.asked and not self._can_update else ""
 
     def _missing(self, entry: Entry, work: Work, now: float) -> str:
         if work.began < entry.lost_until and not (self._timing.repeatable and entry.goal != "absent"):
             self._doubt(entry, now, entry.lost_until)
             told, entry.doubted = entry.doubted or bool(entry.failure), True
-            return self._words(entry) if entry.asked and not told else ""
+            return self._messages.progress(entry) if entry.asked and not told else ""
         entry.doubted = False
         entry.known, entry.found, entry.matches = "absent", None, False
         if not (entry.settled and entry.asked):
@@ -438,8 +452,13 @@ class ExternalState(Generic[R]):
         entry.tried = entry.tried or work.call == "delete"
         if work.again:
             # The external object counts as present until a call shows otherwise.
-            entry.again_at = now + entry.backoff.next_delay(self._rng)
+            entry.again_at = now + (entry.backoff.next_delay(self._rng) if raised.wait is None else raised.wait)
             return ""
+        if raised.wait is not None:
+            # The request stands, and so does what is known.
+            entry.due = now + raised.wait
+            told, entry.busy = entry.busy, raised.message
+            return self._messages.progress(entry) if entry.asked and not told else ""
         if not raised.certain:
             self._may_come(entry, work)
         entry.known = "unknown"
@@ -448,8 +467,8 @@ class ExternalState(Generic[R]):
             entry.due = now
             return ""
         entry.peek = False
-        entry.failure = words or f"{_DOING[work.call]} {self._name} failed: {raised.message}"
-        entry.due = now + entry.backoff.next_delay(self._rng)
+        entry.failure = words or self._messages.failed(work.call, raised.message)
+        entry.due, entry.failed_at = now + entry.backoff.next_delay(self._rng), now
         asked, entry.asked = entry.asked, False
         return entry.failure if asked else ""
 
@@ -471,21 +490,10 @@ class ExternalState(Generic[R]):
             return f"{self._name} changed"
         return f"{self._name} is looked after" if entry.unasked == UNASKED_LOOKS else ""
 
-    # messages
 
-    def _differs(self) -> str:
-        return f"{self._name} does not match the object, and its API has no update: delete it there, or undo the change"
-
-    def _incomparable(self, why: str) -> str:
-        return f"comparing {self._name} with the object failed: {why}"
-
-    def _words(self, entry: Entry) -> str:
-        if entry.doubted:
-            return f"{self._name} was not found, but a request to create it may still be in flight"
-        doing = {"updating": "updated", "creating": "created"}.get(entry.progress, "looked for")
-        if entry.goal == "absent":
-            doing = "deleted"
-        return f"{self._name} is being {doing}"
+def _inputs(obj: Object) -> tuple[object, ...]:
+    """What a user may have changed without a new generation."""
+    return obj.metadata.labels, obj.metadata.annotations
 
 
 def _same(one: Any, other: Any) -> bool:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import logging
+import math
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from typing import Any, Generic, TypeVar, cast
@@ -22,8 +23,18 @@ import msgspec
 from steersman.aio import Supervisor, randomness
 from steersman.controller import Cause, Emit, Request, SourceStatistics, current_context, internal_client
 from steersman.objects import Key, Object
-from steersman.patterns.external.api import Absent, Api, Broken, ExternalKey, Present, ServiceRefused, Working
-from steersman.patterns.external.checks import check_api, check_name, check_seconds
+from steersman.patterns.external.api import (
+    Absent,
+    Api,
+    Broken,
+    ExternalKey,
+    Present,
+    ServiceBusy,
+    ServiceRefused,
+    Working,
+)
+from steersman.patterns.external.call_limit import CallLimit
+from steersman.patterns.external.checks import check_api, check_name, check_seconds, takes_object
 from steersman.patterns.external.entries import (
     Deleted,
     Inquiry,
@@ -37,6 +48,7 @@ from steersman.patterns.external.entries import (
     Work,
 )
 from steersman.patterns.external.state import ExternalState
+from steersman.patterns.external.term import Slot, Term
 from steersman.telemetry import current_traceparent, user_frames
 
 T = TypeVar("T", bound=Object)
@@ -50,6 +62,8 @@ _LONGEST = 500
 _STUBBORN = 5.0
 #: A request without an answer takes no effect after this many timeouts, unless ``late=`` says otherwise.
 _LATE = 3.0
+#: A service may ask for a wait of so many seconds at most.
+_LONGEST_WAIT = 3600.0
 
 
 class External(Generic[T, R]):
@@ -83,6 +97,7 @@ class External(Generic[T, R]):
       object. Only deletions then wait for ``late``.
     - ``debounce``: a change waits so many seconds for the next one, but at most ``at_most`` seconds in all.
     - ``look_again``: seconds between two lookups that check for external changes.
+    - ``limit=CallLimit(5)``: at most five calls a second to the external system. Externals of one system share the limit.
     - ``keep=True``: the external object stays when its Kubernetes object is deleted, so no finalizer is needed.
     """
 
@@ -99,6 +114,7 @@ class External(Generic[T, R]):
         at_most: float = 5.0,
         look_again: float | None = None,
         keep: bool = False,
+        limit: CallLimit | None = None,
     ) -> None:
         where = check_name(name)
         check_api(api, where)
@@ -109,6 +125,10 @@ class External(Generic[T, R]):
         self.name = name
         self.keep = keep
         self._api = api
+        self._limit = limit or CallLimit(math.inf)
+        #: Whether the methods take the Kubernetes object; those of earlier versions do not.
+        self._finds_with = takes_object(api.find, 2)
+        self._deletes_with = takes_object(api.delete, 3)
         self._workers = workers
         self._timeout = timeout
         self._timing = Timing(
@@ -121,7 +141,7 @@ class External(Generic[T, R]):
         self._begin()
 
     def _begin(self) -> None:
-        self._term: _Term[R] | None = None
+        self._term: Term[R] | None = None
         self._events = self._emitted = self._failures = 0
         self._last_failure = ""
 
@@ -191,7 +211,7 @@ class External(Generic[T, R]):
         """Make calls until cancelled."""
         self._check_idle()
         async with Supervisor() as tasks:
-            term = self._term = _Term(self._new_state(), tasks, emit)
+            term = self._term = Term(self._new_state(), tasks, emit)
             try:
                 started()
                 await self._dispatch(term)
@@ -260,7 +280,7 @@ class External(Generic[T, R]):
                 " it; add another machine whose __init__ creates its own External(...)"
             )
 
-    def _running(self, method: str) -> _Term[R]:
+    def _running(self, method: str) -> Term[R]:
         if self._term is None:
             raise RuntimeError(
                 f"{self.name}.{method}(): no controller runs this external, so nothing would happen; write"
@@ -271,37 +291,40 @@ class External(Generic[T, R]):
 
     # calls
 
-    async def _dispatch(self, term: _Term[R]) -> None:
+    async def _dispatch(self, term: Term[R]) -> None:
         while True:
             term.news.clear()
-            while (
-                not term.finishing
-                and term.active < self._workers
-                and (work := term.state.take(term.time())) is not None
-            ):
+            while self._may_start(term) and term.state.is_due(term.time()):
+                await self._limit.slot()
+                if not self._may_start(term) or (work := term.state.take(term.time())) is None:
+                    break
                 term.active += 1
                 name = f"{self.name}: {work.key.kind} {work.key.key}"
                 term.tasks.start(self._work(term, work), name=name)
-            due = term.state.next_due() if term.active < self._workers else None
+            due = term.state.next_due() if self._may_start(term) else None
             try:
                 async with asyncio.timeout_at(due):
                     await term.news.wait()
             except TimeoutError:
                 pass
 
-    async def _work(self, term: _Term[R], work: Work | None) -> None:
+    def _may_start(self, term: Term[R]) -> bool:
+        return not term.finishing and term.active < self._workers
+
+    async def _work(self, term: Term[R], work: Work | None) -> None:
         """Make one call after the other for one object, until none is due."""
-        slot = _Slot(term)
+        slot = Slot(term)
         try:
             while work is not None:
                 result = await self._guarded(slot, work)
                 if not term.open:
                     return
-                work = self._finished(term, work, result, go_on=slot.held and not term.finishing)
+                go_on = slot.held and not term.finishing and self._limit.is_open
+                work = self._finished(term, work, result, go_on=go_on)
         finally:
             slot.release()
 
-    async def _guarded(self, slot: _Slot, work: Work) -> Result:
+    async def _guarded(self, slot: Slot, work: Work) -> Result:
         """Make the call with its time limit; every failure becomes a result."""
         timer = asyncio.get_running_loop().call_later(self._timeout + _STUBBORN, self._give_up, slot, work)
         limit = asyncio.timeout(self._timeout)
@@ -325,10 +348,11 @@ class External(Generic[T, R]):
         api = cast("Any", self._api)
         match work.call:
             case "find":
-                found = await api.find(work.key)
+                found = await (api.find(work.key, work.obj) if self._finds_with else api.find(work.key))
                 return Missing() if found is None else There(found)
             case "delete":
-                await api.delete(work.key, work.found)
+                given = (work.obj, work.found) if self._deletes_with else (work.found,)
+                await api.delete(work.key, *given)
                 return Deleted()
             case "create":
                 found = await api.create(work.key, work.obj)
@@ -351,9 +375,13 @@ class External(Generic[T, R]):
             exc_info=None if isinstance(error, ServiceRefused | TimeoutError | OSError) else user_frames(error),
             extra={"source": self.name, "key": str(work.key.key)},
         )
+        if isinstance(error, ServiceBusy):
+            wait = min(error.retry_after, _LONGEST_WAIT)
+            self._limit.pause(wait)
+            return Raised(words, certain=True, wait=wait)
         return Raised(words, certain=isinstance(error, ServiceRefused))
 
-    def _finished(self, term: _Term[R], work: Work, result: Result, *, go_on: bool) -> Work | None:
+    def _finished(self, term: Term[R], work: Work, result: Result, *, go_on: bool) -> Work | None:
         self._events += 1
         trace = term.state.trace(work.key.uid)
         finished = term.state.done(work, result, term.time(), go_on=go_on)
@@ -366,7 +394,7 @@ class External(Generic[T, R]):
         term.news.set()
         return finished.work
 
-    def _give_up(self, slot: _Slot, work: Work) -> None:
+    def _give_up(self, slot: Slot, work: Work) -> None:
         _log.error(
             "external %s: %s for %s %s has not ended after its cancellation; this object waits for it, others do not",
             self.name,
@@ -397,56 +425,6 @@ async def look_outside(externals: Iterable[External[T, Any]], obj: T, *, wait: b
             tasks.start(each.look(obj), name=f"{each.name}: look")
 
 
-class _Term(Generic[R]):
-    """The state of one run of an external."""
-
-    def __init__(self, state: ExternalState[R], tasks: Supervisor, emit: Emit) -> None:
-        self.state = state
-        self.tasks = tasks
-        self.emit = emit
-        self.news = asyncio.Event()
-        self.active = 0
-        self.open = True
-        #: The controller stops: no call may start.
-        self.finishing = False
-        self.call_ended = asyncio.Event()
-        #: A lookup timed out, and the service has answered no call since.
-        self.hangs = False
-        self._waiting: dict[str, asyncio.Event] = {}
-
-    @staticmethod
-    def time() -> float:
-        """The loop's time now. Not a stored bound method: a test may replace the loop's clock later."""
-        return asyncio.get_running_loop().time()
-
-    async def result_of(self, uid: str) -> None:
-        """Wait until a call for an object ends."""
-        await self._waiting.setdefault(uid, asyncio.Event()).wait()
-
-    def wake(self, uid: str) -> None:
-        if (event := self._waiting.pop(uid, None)) is not None:
-            event.set()
-
-    def wake_all(self) -> None:
-        for uid in list(self._waiting):
-            self.wake(uid)
-
-
-class _Slot:
-    """One object's place among the workers."""
-
-    def __init__(self, term: _Term[Any]) -> None:
-        self.term = term
-        self.held = True
-
-    def release(self) -> None:
-        if self.held:
-            self.held = False
-            self.term.active -= 1
-            self.term.news.set()
-            self.term.call_ended.set()
-
-
 def _key(obj: Object, where: str) -> ExternalKey:
     if not obj.uid:
         raise ValueError(
@@ -465,6 +443,11 @@ def _inquiry(obj: Object) -> Inquiry:
         trace=current_traceparent(),
         created=bool(obj.uid) and any(cause.created == obj.uid for cause in ctx.causes),
         epoch=internal_client(ctx).epoch,
+        changes=frozenset(
+            (cause.kind, cause.key, cause.resource_version)
+            for cause in ctx.causes
+            if cause.what == "object" and (cause.kind, cause.key) != (type(obj).gvk(), obj.key)
+        ),
     )
 
 
