@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from datetime import datetime, timedelta
 
 import pytest
 
 from samples.page_operator import HOUR, Page, manager, page
-from steersman.aio import now
+from steersman.aio import Supervisor, now
 from steersman.kinds.core_v1 import ConfigMap
 from steersman.testing import Clock, consistently, eventually
 from steersman.testing.clock import clock_in_use
@@ -75,6 +76,40 @@ async def test_what_a_timer_starts_has_ended_when_it_returns(clock):
         await asyncio.sleep(0)
         await clock.advance(10)
         assert ended == [1000]
+
+
+async def test_a_call_in_a_thread_is_not_overtaken(clock):
+    """Else every deadline would end it at once, and the test would see a timeout that never happens."""
+    begun, let_go = threading.Event(), threading.Event()
+
+    def call() -> str:
+        begun.set()
+        let_go.wait(5)
+        return "done"
+
+    async def reconcile() -> str:
+        async with asyncio.timeout(300):
+            return await asyncio.to_thread(call)
+
+    async with Supervisor() as tasks:
+        calling = tasks.start(reconcile(), name="reconcile")
+        await asyncio.sleep(0)
+        begun.wait(5)
+        asyncio.get_running_loop().call_later(0.2, let_go.set)
+        await clock.advance(3600)
+        assert calling.result() == "done"
+    assert clock.skipped > 3000
+
+
+async def test_a_thread_that_never_ends_does_not_stop_the_time(clock, monkeypatch):
+    monkeypatch.setattr("steersman.testing.clock._THREAD_SECONDS", 0.1)
+    let_go = threading.Event()
+    async with Supervisor() as tasks:
+        tasks.start(asyncio.to_thread(let_go.wait, 30), name="watcher")
+        await asyncio.sleep(0)
+        await clock.advance(3600)
+        let_go.set()
+    assert clock.skipped > 3000
 
 
 async def test_time_passes_as_ever_in_between(clock):

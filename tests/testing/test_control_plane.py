@@ -260,6 +260,20 @@ async def test_a_converged_world_is_not_written_to(control_plane):
     assert writes == []
 
 
+async def test_dry_runs_are_no_writes_and_those_of_other_programs_are(control_plane):
+    client = control_plane.client
+    await client.create(ConfigMap(metadata=ObjectMeta(name="home")))
+    with control_plane.writes() as writes:
+        await client.delete(ConfigMap, "home", dry_run=True)
+        await client.create(ConfigMap(metadata=ObjectMeta(name="other")), dry_run=True)
+        await client.delete_collection(ConfigMap, namespace=control_plane.namespace, dry_run=True)
+    assert writes == []
+    async with Client.connect(kubeconfig=control_plane.kubeconfig, field_manager="kubectl") as other:
+        with control_plane.writes() as writes:
+            await other.delete(ConfigMap, (control_plane.namespace, "home"))
+    assert [str(each).partition(" by ")[0] for each in writes] == [f"delete ConfigMap {control_plane.namespace}/home"]
+
+
 async def test_code_that_blocks_the_event_loop_is_named(control_plane, caplog):
     """A test sees which reconcile holds up all others, and in which line."""
     reported = threading.Event()

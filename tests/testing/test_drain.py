@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 
 import pytest
 
 from samples.page_operator import Page, manager, page
-from steersman import MergePatch, ObjectMeta
+from steersman import Done, Key, Manager, MergePatch, ObjectMeta, RequeueAfter
+from steersman.controller import ChannelSource
 from steersman.kinds.core_v1 import ConfigMap
+from steersman.patterns import External, Present
 from steersman.testing.drain import NotDrained
 
 
@@ -55,6 +58,79 @@ async def test_a_later_look_is_not_waited_for(control_plane):
         await control_plane.client.create(page(behavior="hourly"))
         await operator.drained()
         assert operator.runs_of("home")[-1][1].result == "requeue_after"
+
+
+class SlowCloud:
+    """Takes half a second for a call."""
+
+    def __init__(self):
+        self.things = {}
+
+    async def find(self, key, obj):
+        return self.things.get(key.uid)
+
+    async def create(self, key, obj):
+        await asyncio.sleep(0.5)
+        self.things[key.uid] = "thing"
+        return "thing"
+
+    async def delete(self, key, obj, found):
+        await asyncio.sleep(0.5)
+        del self.things[key.uid]
+
+
+async def test_a_call_of_an_external_is_waited_for(control_plane):
+    """Else a test would assert that nothing was written, half a second before it is."""
+    cloud, answers = SlowCloud(), []
+    things = External(cloud, name="thing")
+
+    async def reconcile(ctx, request):
+        found = await ctx.client.find(ConfigMap, request.key)
+        if found is not None:
+            answers.append(things.ensure(found))
+        return Done()
+
+    operator = Manager(name="things")
+    operator.controller(ConfigMap).on(things).run_with(reconcile)
+    async with control_plane.running(operator) as running:
+        await control_plane.client.create(ConfigMap(metadata=ObjectMeta(name="home")))
+        await running.drained()
+        assert answers[-1] == Present("thing")
+
+
+@pytest.mark.parametrize("options", [{"debounce": 0.4}, {"debounce": 0.2, "max_delay": 0.4}])
+async def test_an_event_that_is_held_back_is_waited_for(control_plane, options):
+    source, runs = ChannelSource("bell", **options), []
+
+    async def reconcile(ctx, request):
+        runs.append(str(ctx.causes))
+        return Done()
+
+    operator = Manager(name="bells")
+    operator.controller(ConfigMap).on(source).run_with(reconcile)
+    async with control_plane.running(operator) as running:
+        await running.drained()
+        source.send(Key(control_plane.namespace, "home"), "first")
+        source.send(Key(control_plane.namespace, "home"), "second")
+        await asyncio.sleep(0.05)
+        source.send(Key(control_plane.namespace, "home"), "third")
+        await running.drained()
+        assert "third" in runs[-1]
+
+
+async def test_a_key_that_polls_and_finds_nothing_to_do_is_no_work(control_plane):
+    polls = []
+
+    async def reconcile(ctx, request):
+        polls.append(request)
+        return RequeueAfter(0.5)
+
+    operator = Manager(name="pollers")
+    operator.controller(ConfigMap).run_with(reconcile)
+    async with control_plane.running(operator) as running:
+        await control_plane.client.create(ConfigMap(metadata=ObjectMeta(name="home")))
+        await running.drained(within=8)
+        assert len(polls) >= 2  # it was given the chance to do something
 
 
 async def test_a_reconcile_that_fails_is_named_with_its_error(control_plane, clock):

@@ -6,7 +6,9 @@ Guarantees
 - Otherwise time passes normally, so nothing hangs. The loop's time never goes back.
 - Wall time (`steersman.aio.now`) is skipped too, and is the machine's again after the test.
 
-Everything must run on one event loop: skipping does not wait for threads, processes and sockets.
+- While a call runs in a thread (`asyncio.to_thread`), time passes normally, so that no deadline ends the call.
+
+Everything must run on one event loop: skipping does not wait for other threads, processes and sockets.
 """
 
 from __future__ import annotations
@@ -23,6 +25,8 @@ from steersman import aio
 
 #: More timers than this in one skip indicate a busy loop.
 _TIMERS_MAX = 100_000
+#: How many real seconds skipping waits for work in threads: one that never ends must not stop the time for ever.
+_THREAD_SECONDS = 10.0
 
 
 class Clock:
@@ -98,6 +102,8 @@ class _Skipper:
         #: The end of each active skip; `advance` also passes a future to resolve once everything is idle.
         self._waits: list[tuple[float, asyncio.Future[None] | None]] = []
         self._timers = 0
+        #: Since when threads have worked for the loop without a pause, in real time.
+        self._threads_since: float | None = None
 
     def time(self) -> float:
         loop = self._loop()
@@ -149,6 +155,20 @@ class _Skipper:
             idle.set_result(None)
         return bool(waiting)
 
+    def patience(self) -> float:
+        """How many seconds to wait for threads that work for the loop, before time is skipped; 0 if none does."""
+        if not self._waits:
+            return 0.0
+        # asyncio has no hook: an executor has as many permits as idle threads
+        pool: Any = getattr(self._loop(), "_default_executor", None)
+        if pool is None or len(pool._threads) <= pool._idle_semaphore._value:  # noqa: SLF001
+            self._threads_since = None
+            return 0.0
+        moment = self.time() - self.offset
+        if self._threads_since is None:
+            self._threads_since = moment
+        return max(0.0, self._threads_since + _THREAD_SECONDS - moment)
+
     def _given_up(self, left: float) -> bool:
         """Stop skipping, and raise the reason from `advance`."""
         waits, self._waits = self._waits, []
@@ -175,7 +195,10 @@ class _Selector:
             ready = self._inner.select(0)
             if ready:
                 return ready
-            if self._skipper.moved(timeout):
+            patience = self._skipper.patience()
+            if patience:
+                timeout = patience if timeout is None else min(timeout, patience)
+            elif self._skipper.moved(timeout):
                 return []
         return self._inner.select(timeout)
 

@@ -2,8 +2,10 @@
 
 Guarantees
 - When it returns, the control plane's controllers are idle, every cache of the operators matches the server, no
-  reconcile runs, is ready or is being retried, and none is due within a second.
-- A key that waits for its own time (`RequeueAfter`) does not count as work: advance the clock for it.
+  reconcile runs, is ready or is being retried, and none is due within a second. No source has work of its own, such as a
+  call of an `External` or a debounced event.
+- A key that waits for its own time (`RequeueAfter`) does not count as work: advance the clock for it. One that is due within
+  a second does, until it has run for no other reason and has written nothing.
 - Endless work is reported with the keys that keep running, and why. A crashed reconcile ends the wait immediately.
 """
 
@@ -99,9 +101,18 @@ def _work(controller: Controller) -> Iterator[str]:
         yield f"controller {controller.name}: {count(queue.failing + queue.requeued, 'key')} to be retried"
     if queue.throttled:
         yield f"controller {controller.name}: {count(queue.throttled, 'key')} throttled, because every run writes"
-    soon = [record for record in statistics.keys if record.next_run is not None and record.next_run <= _SOON]
+    for source in statistics.sources:
+        if source.pending:
+            yield f"controller {controller.name}: source {source.name} has {count(source.pending, 'event')} to come"
+    soon = [record for record in statistics.keys if _is_soon(record)]
     if soon and not (queue.ready or queue.running):
         yield f"controller {controller.name}: {', '.join(str(record.request) for record in soon[:_SHOWN])} due soon"
+
+
+def _is_soon(record: KeyRecord) -> bool:
+    """Whether a key is due so soon that it counts as work. One that only polls, and finds nothing to do, would never end."""
+    polls = not record.writes and all(cause.what == "requeue" for cause in record.causes)
+    return record.next_run is not None and record.next_run <= _SOON and not polls
 
 
 async def _behind(client: Client, informer: Informer[Any]) -> str:

@@ -26,6 +26,7 @@ from steersman.testing.hosts import Host, create_namespace, remove
 from steersman.testing.loop_bridge import LoopBridgeTransport, closing, handler_over
 from steersman.testing.loop_thread import LoopThread
 from steersman.testing.webhook_registration import answered_in_process
+from steersman.testing.write_watch import WatchedTransport
 from steersman.transport import Transport
 from steersman.webhooks import WebhookServer
 
@@ -158,7 +159,8 @@ async def _listening(
 
     async def way() -> Transport:
         if not found:
-            found.append(LoopBridgeTransport((await call_on(loop, host.plane())).transport(), loop))
+            inner = LoopBridgeTransport((await call_on(loop, host.plane())).transport(), loop)
+            found.append(WatchedTransport(inner, host.watch))
         return found[0]
 
     async with AsyncExitStack() as stack:

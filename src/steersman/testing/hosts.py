@@ -19,6 +19,7 @@ from steersman.kinds.apiextensions_v1 import CustomResourceDefinition
 from steersman.kinds.core_v1 import Namespace
 from steersman.objects import Object, ObjectMeta
 from steersman.testing.webhook_registration import answered_on_a_port
+from steersman.testing.write_watch import WriteWatch
 from steersman.transport import Transport
 from steersman.webhooks import WebhookServer
 
@@ -40,6 +41,8 @@ class Host(ABC):
 
     def __init__(self) -> None:
         self.installed: set[type[Object]] = set()
+        #: Records writes, whichever way they come.
+        self.watch = WriteWatch()
 
     @property
     @abstractmethod

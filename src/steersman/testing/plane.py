@@ -24,7 +24,7 @@ from steersman.testing.drain import drained
 from steersman.testing.hosts import Host
 from steersman.testing.loop_bridge import LateTransport
 from steersman.testing.operators import Operator, manager_of, running
-from steersman.testing.write_watch import WatchedTransport, Writes, WriteWatch
+from steersman.testing.write_watch import WatchedTransport, Writes
 from steersman.webhooks import Hook
 
 
@@ -47,7 +47,7 @@ class Plane:
         if namespace != "default":
             host.make_namespace(namespace)
             self._namespaces.append(namespace)
-        self._watch = WriteWatch()
+        self._watch = host.watch
         self._transport = LateTransport(host.opened, name="the transport to the control plane")
         #: The administrator's client.
         self.client = self._client({}, None)

@@ -3,6 +3,7 @@
 Guarantees
 - Every writing request through a client of the test's control plane is listed, including rejected ones and those that
   changed nothing. Dry runs and reviews write nothing and are not listed.
+- On the embedded server, so is every writing request of another program, such as kubectl.
 - Outside of a `writes` block, nothing is recorded and no extra request is sent.
 """
 
@@ -140,13 +141,18 @@ class WatchedTransport(TransportWrapper):
 
 def _place(request: HttpRequest) -> ResourcePath | None:
     """Where a request writes; None if it writes nothing."""
-    if ("dryRun", "All") in request.query:
+    if ("dryRun", "All") in request.query or _is_dry_deletion(request):
         return None
     try:
         place = parse_path(request.path)
     except ValueError:
         return None
     return None if place is None or place.resource.endswith("reviews") else place
+
+
+def _is_dry_deletion(request: HttpRequest) -> bool:
+    """Whether the options in the body of a deletion make it a dry run."""
+    return request.method == "DELETE" and bool((_tree(request.body or b"") or {}).get("dryRun"))
 
 
 def _write(

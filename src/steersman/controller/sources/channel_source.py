@@ -188,6 +188,7 @@ class ChannelSource:
             emitted=self._emitted,
             failures=self._failures,
             last_failure=self._last_failure,
+            pending=len(self._debouncer),
         )
 
     def _flush(self, emit: Emit, now: float) -> None:

@@ -58,6 +58,8 @@ class SourceStatistics(msgspec.Struct, frozen=True, kw_only=True):
     retrying: int = 0
     #: Deleted objects whose mapper failed too often: their events were dropped.
     given_up: int = 0
+    #: Work of the source itself that leads to requests without anything else happening: calls in progress, events held back.
+    pending: int = 0
 
 
 class Source(Protocol):

@@ -185,6 +185,13 @@ class Entry:
         return self.goal == "present" and self.known == "present" and self.matches
 
     @property
+    def is_pending(self) -> bool:
+        """Whether a call is in progress or comes soon. Periodic lookups, retries and requests in doubt take their own time."""
+        if self.work is not None:
+            return not self.work.again
+        return self.when is not None and self.asked and not (self.failure or self.doubted or self.busy)
+
+    @property
     def progress(self) -> Progress:
         """The progress in one word."""
         if self.failure:
@@ -208,6 +215,11 @@ class Entry:
             return version[0] < self.version[0]
         older = is_older(obj.metadata.resource_version or "", self.obj.metadata.resource_version or "")
         return version[1] < self.version[1] and older
+
+    def differs_from(self, obj: Object) -> bool:
+        """Whether a user has changed the object without a new generation."""
+        old, new = self.obj.metadata, obj.metadata
+        return (old.labels, old.annotations) != (new.labels, new.annotations)
 
     def in_flight_until(self, late: float) -> float:
         """Until when a request for the object, or the lag of a list, may still change what a lookup finds."""

@@ -211,6 +211,10 @@ class ExternalState(Generic[R]):
         """For each object: its key, its progress, and the last failure."""
         return [(entry.key, entry.progress, entry.failure) for entry in self._entries.values()]
 
+    def pending(self) -> int:
+        """How many objects have a call in progress, or one that waits for nothing but its turn or a debounce."""
+        return sum(entry.is_pending for entry in self._entries.values())
+
     def trace(self, uid: str) -> str:
         """The span of the reconcile that last asked."""
         entry = self._entries.get(uid)
@@ -235,7 +239,7 @@ class ExternalState(Generic[R]):
         if not entry.outdates(version, obj):
             if version != entry.version:
                 self._change(entry, key, version, now)
-            elif entry.failure and (by.changes - entry.changes or _inputs(obj) != _inputs(entry.obj)):
+            elif entry.failure and (by.changes - entry.changes or entry.differs_from(obj)):
                 self._hurry(entry, now)
             entry.obj, entry.changes = obj, by.changes
         return entry
@@ -489,11 +493,6 @@ class ExternalState(Generic[R]):
         if before[:2] != (entry.known, entry.matches) or not _same(before[2], entry.found):
             return f"{self._name} changed"
         return f"{self._name} is looked after" if entry.unasked == UNASKED_LOOKS else ""
-
-
-def _inputs(obj: Object) -> tuple[object, ...]:
-    """What a user may have changed without a new generation."""
-    return obj.metadata.labels, obj.metadata.annotations
 
 
 def _same(one: Any, other: Any) -> bool:

@@ -267,6 +267,7 @@ class External(Generic[T, R]):
             failures=self._failures,
             last_failure=self._last_failure,
             retrying=sum(each == "broken" for _, each, _ in progress),
+            pending=self._term.state.pending() if self._term is not None else 0,
         )
 
     def progress(self) -> list[tuple[ExternalKey, Progress, str]]:
