@@ -186,7 +186,7 @@ class ExternalState(Generic[R]):
                 return Finished()
             note = note or self._drift(entry, before)
         if self._timing.looks_only and entry.asked and self._call(entry, now) not in {None, "find"}:
-            note = note or self._words(entry)  # no call follows whose result would be news
+            note = note or self._messages.progress(entry)  # no call follows whose result would be news
         following = self._begin(entry, now) if go_on else None
         if following is None:
             self._schedule(entry, now)
