@@ -245,6 +245,14 @@ def test_all_unmet_dependencies_are_named():
     assert waiting_for(needs, lambda *_: None) == "Executable a to be created; Container b to be created"
 
 
+def test_a_reason_does_not_read_as_a_further_dependency():
+    """Every place that shows them splits the sentence between dependencies."""
+    other = executable("a", Started=("False", "port 80 is in use; stop it, or change it"))
+    needs = [Dependency(kind="Executable", name="a"), Dependency(kind="Executable", name="b")]
+    told = waiting_for(needs, lambda _, name: other if name == "a" else None)
+    assert told == "Executable a to start: port 80 is in use, stop it, or change it; Executable b to be created"
+
+
 def test_a_cycle_of_dependencies_is_named():
     graph = {"a": ["b"], "b": ["c", "d"], "c": [], "d": ["a"], "e": ["a"]}
 

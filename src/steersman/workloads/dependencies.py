@@ -68,8 +68,9 @@ def needs(obj: Object) -> list[Dependency]:
 
 
 def waiting_for(dependencies: Sequence[Dependency], find: Find) -> str:
-    """What a workload waits for, as one phrase; empty if every dependency is met."""
-    return "; ".join(filter(None, (unmet(each, find(each.kind, each.name), find) for each in dependencies)))
+    """What a workload waits for, with a "; " between dependencies and nowhere else; empty if every dependency is met."""
+    missing = (unmet(each, find(each.kind, each.name), find) for each in dependencies)
+    return "; ".join(each.replace("; ", ", ") for each in missing if each)
 
 
 def cycle(kind: str, name: str, dependencies_of: DependenciesOf) -> list[str]:
