@@ -1,6 +1,7 @@
 """Commands that read the records of sessions, without a session."""
 
 import asyncio
+import errno
 import json
 import os
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 from steersman.cli.failure import Failure
 from steersman.cli.up import down
 from steersman.cli.up.down import DownOptions, run_down
+from steersman.cli.up.places import run_command
 from steersman.cli.up.ps import PsOptions, run_ps
 from steersman.projects import (
     ProjectError,
@@ -104,3 +106,17 @@ def test_the_record_of_another_user_does_not_count(record, monkeypatch):
     assert read_record(state) == record
     monkeypatch.setattr(os, "geteuid", lambda: other)
     assert read_record(state) is None
+
+
+@pytest.mark.parametrize("number", [errno.ENOENT, errno.ENOSPC])
+def test_a_user_without_a_home_folder_gets_a_sentence(number, monkeypatch):
+    """The advice for a full disk names the state folder, which may not exist."""
+    monkeypatch.setenv("XDG_STATE_HOME", "relative")
+    monkeypatch.setenv("HOME", "relative")
+    monkeypatch.setattr(os, "geteuid", lambda: 54321)
+
+    async def work() -> int:
+        raise OSError(number, os.strerror(number))
+
+    with pytest.raises(Failure, match=f"^{os.strerror(number)}"):
+        run_command(work)

@@ -76,11 +76,18 @@ def run_command(work: Callable[[], Coroutine[Any, Any, int]]) -> int:
         raise Failure(str(error)) from error
     except OSError as error:
         where = f"cannot use {error.filename}: " if error.filename else ""
-        is_full = error.errno in {errno.ENOSPC, errno.EDQUOT}
-        hint = (
-            f": free space on the disk of {state_home(os.environ)}, or set XDG_STATE_HOME to a folder on another disk"
-        )
-        raise Failure(f"{where}{error.strerror or error}{hint if is_full else ''}") from error
+        raise Failure(f"{where}{error.strerror or error}{_advice(error)}") from error
+
+
+def _advice(error: OSError) -> str:
+    if error.errno not in {errno.ENOSPC, errno.EDQUOT}:
+        return ""
+    try:
+        state = f"the disk of {state_home(os.environ)}"
+    except OSError:
+        # A user without a home folder has no state folder either.
+        state = "the disk"
+    return f": free space on {state}, or set XDG_STATE_HOME to a folder on another disk"
 
 
 @asynccontextmanager
