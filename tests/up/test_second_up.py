@@ -7,6 +7,7 @@ import pytest
 
 from steersman.cli.up.background import apply_to_session
 from steersman.cli.up.output import Output
+from steersman.cli.up.places import SessionStopping
 from steersman.projects import ApplicationSource, Project, ServiceSelection, read_record
 from steersman.ui import Board
 from steersman.workloads import simulated_parts
@@ -47,3 +48,16 @@ async def test_scales_and_profiles_of_earlier_commands_stay(source, names):
         record = read_record(project.state)
         assert record is not None
         assert (record.names, record.profiles, record.scales) == ((), ("extra",), {"worker": 3, "web": 2})
+
+
+async def test_a_session_that_stops_takes_no_change(source):
+    """Otherwise up would report services as running that end a moment later."""
+    async with (
+        Project(source, ServiceSelection(), parts=simulated_parts) as project,
+        Board(project.client, project="shop") as board,
+    ):
+        await project.client.request("PATCH", "/admin/execution", body=b'{"status": "Stopping"}')
+        for names in ((), ("debug",)):
+            wanted = ServiceSelection(names=names)
+            with pytest.raises(SessionStopping, match="shop is stopping; run the command again when it has ended"):
+                await apply_to_session(project.client, board, project.record, source, wanted, Output({}))

@@ -252,6 +252,25 @@ async def test_two_commands_that_start_it_at_once_leave_one_session(place: Place
         await place.run("down")
 
 
+async def test_up_during_down_starts_the_application_again(place: Place):
+    stubborn = f"test -e end && {LOOP}; trap : TERM; until test -e end; do sleep 0.1; done"
+    place.write(f"services:\n  web: {{command: '{stubborn}', shell: true, stop_grace_period: {WITHIN}s}}\n")
+    try:
+        await place.run("up", "--detach")
+        before = sessions(place)
+        down = Session(await place.begin("down"))
+        await down.until("still stopping: web")
+        again = Session(await place.begin("up", "--detach"))
+        await again.until("=> shop is stopping: it starts again after that")
+        (place.folder / "end").touch()
+        assert await down.end() == 0
+        assert await again.end() == 0
+        assert sessions(place) not in ([], before)
+    finally:
+        (place.folder / "end").touch()
+        await place.run("down")
+
+
 def test_modules_of_the_application_and_names_do_not_break_a_detached_session():
     command = background_command(["-p", "up", "up", "--detach", "--", "web"])
     assert command[1:] == ["-P", "-m", "steersman", "--background", "-p", "up", "up", "--detach", "--", "web"]

@@ -9,6 +9,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, cast
 
 import msgspec
 
@@ -18,9 +19,10 @@ from steersman.cli.failure import Failure
 from steersman.cli.up.follower import Follower
 from steersman.cli.up.outcomes import failures, has_started, is_decided, listed
 from steersman.cli.up.output import Output
-from steersman.cli.up.places import connected_board
+from steersman.cli.up.places import EXECUTION, SessionStopping, connected_board
 from steersman.cli.up.summary import indented, table
 from steersman.client import Client
+from steersman.errors import ApiError
 from steersman.projects import (
     SELECTION,
     ApplicationSource,
@@ -158,7 +160,8 @@ async def apply_to_session(
 ) -> None:
     """Apply an application to a running session. Services without a change keep running.
 
-    The profiles and scales of earlier commands stay too, as they do when the file is edited.
+    The profiles and scales of earlier commands stay too, as they do when the file is edited. Raises `SessionStopping` if
+    the session stops meanwhile.
     """
     before = ServiceSelection.recorded(record)
     joined = before.joined(selection)
@@ -166,13 +169,30 @@ async def apply_to_session(
     # The session warns about the scales of earlier commands that no longer fit.
     replaced, _ = outdated_scales(declared, before.scales)
     application = with_scales(declared, {**before.scales, **replaced, **selection.scales})
-    changes = await apply_application(client, application, project=record.name, prune=not selection.names)
-    await client.request("PATCH", SELECTION, body=msgspec.json.encode(selection))
+    # Before, because applying would wait for the services that end; afterwards, because it may begin to stop meanwhile.
+    await _refuse_if_stopping(client, record)
+    try:
+        changes = await apply_application(client, application, project=record.name, prune=not selection.names)
+        await client.request("PATCH", SELECTION, body=msgspec.json.encode(selection))
+    except ApiError:
+        await _refuse_if_stopping(client, record)
+        raise
+    await _refuse_if_stopping(client, record)
     for row in board.rows:
         if row.name in application.services and row.state == "stopped":
             await board.start(row.name)
     words = changes.words() if changes else "its services are as the files say"
     output.note(f"{record.name} is already running (pid {record.pid}): {words}")
+
+
+async def _refuse_if_stopping(client: Client, record: SessionRecord) -> None:
+    try:
+        answer = await client.request("GET", EXECUTION)
+        is_stopping = cast("dict[str, Any]", msgspec.json.decode(answer)).get("status") != "Running"
+    except ApiError:
+        is_stopping = not record.is_running
+    if is_stopping:
+        raise SessionStopping(record)
 
 
 async def _until_started(board: Board, application: Application, follower: Follower) -> list[str]:

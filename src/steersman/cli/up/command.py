@@ -13,10 +13,10 @@ from steersman.application import Application
 from steersman.cli.failure import Failure, Misuse
 from steersman.cli.uncollected_imports import uncollected_imports
 from steersman.cli.up.output import Output
-from steersman.cli.up.places import run_command
+from steersman.cli.up.places import SessionStopping, run_command
 from steersman.cli.up.summary import start_summary
 from steersman.cli.up.up_options import UpOptions
-from steersman.projects import ProjectIdentity, has_owner
+from steersman.projects import ApplicationSource, ProjectIdentity, SessionRecord, has_owner
 
 
 def run_up(options: UpOptions) -> int:
@@ -47,15 +47,33 @@ async def _run(options: UpOptions) -> int:
             output.text(line)
     _check_runtime(application, options, output)
     try:
-        if (options.detach or options.wait) and not options.background:
-            with uncollected_imports():
-                from steersman.cli.up.background import start_in_background  # noqa: PLC0415 - see above
-            return await start_in_background(source, options.selection(), application, output, within=options.timeout)
-        with uncollected_imports():
-            from steersman.cli.up.foreground import run_session  # noqa: PLC0415 - see above
-        return await run_session(options, application, output)
+        return await _start(options, source, application, output)
+    except SessionStopping as stopping:
+        output.note(f"{application.name} is stopping: it starts again after that")
+        await _wait_for_end(stopping.record, within=options.timeout)
+        return await _start(options, source, application, output)
     finally:
         await output.drain()
+
+
+async def _start(options: UpOptions, source: ApplicationSource, application: Application, output: Output) -> int:
+    if (options.detach or options.wait) and not options.background:
+        with uncollected_imports():
+            from steersman.cli.up.background import start_in_background  # noqa: PLC0415 - see above
+        return await start_in_background(source, options.selection(), application, output, within=options.timeout)
+    with uncollected_imports():
+        from steersman.cli.up.foreground import run_session  # noqa: PLC0415 - see above
+    return await run_session(options, application, output)
+
+
+async def _wait_for_end(record: SessionRecord, *, within: float) -> None:
+    from steersman.workloads import wait_for_end  # noqa: PLC0415 - see above
+
+    try:
+        async with asyncio.timeout(within):
+            await wait_for_end(record.pid, record.start)
+    except TimeoutError:
+        raise Failure(f"{record.name} did not stop within {within:g} s; kill it with: kill -9 {record.pid}") from None
 
 
 def _check_runtime(application: Application, options: UpOptions, output: Output) -> None:

@@ -13,7 +13,7 @@ from steersman.aio import Supervisor
 from steersman.application import ApplicationError
 from steersman.cli.console import tell
 from steersman.cli.failure import Failure
-from steersman.cli.up.places import PlaceOptions, run_command
+from steersman.cli.up.places import EXECUTION, PlaceOptions, run_command
 from steersman.client import Client
 from steersman.errors import ApiError
 from steersman.projects import (
@@ -29,7 +29,6 @@ from steersman.projects import (
 )
 from steersman.workloads import is_suspended, wait_for_end
 
-_EXECUTION = "/admin/execution"
 #: Seconds after which the command names the services that are still stopping.
 _PATIENCE = 1.0
 
@@ -66,7 +65,7 @@ async def _down(options: DownOptions) -> int:
             Client.connect(kubeconfig=Path(record.kubeconfig)) as client,
             Supervisor() as tasks,
         ):
-            await client.request("PATCH", _EXECUTION, body=b'{"status": "Stopping"}')
+            await client.request("PATCH", EXECUTION, body=b'{"status": "Stopping"}')
             tasks.start(_name_blocking(client, record), name="down: blocking")
             await wait_for_end(record.pid, record.start)
             tasks.cancel()

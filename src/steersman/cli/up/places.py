@@ -26,6 +26,18 @@ if TYPE_CHECKING:
     from steersman.ui import Board
 
 
+#: The document of a session's state: a client reads and ends it there.
+EXECUTION = "/admin/execution"
+
+
+class SessionStopping(Failure):
+    """A session that stops takes no change: its services would end at once."""
+
+    def __init__(self, record: SessionRecord) -> None:
+        super().__init__(f"{record.name} is stopping; run the command again when it has ended")
+        self.record = record
+
+
 class PlaceOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The files and the name of a project."""
 
