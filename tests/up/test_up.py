@@ -271,6 +271,14 @@ async def test_up_during_down_starts_the_application_again(place: Place):
         await place.run("down")
 
 
+async def test_a_service_without_a_session_is_named(place: Place):
+    place.write(f"services:\n  web: {{command: '{LOOP}', shell: true}}\n")
+    assert "is not running; start it with: steersman up" in await place.run("logs", "web", code=1)
+    text = await place.run("run", "db", code=1)
+    assert text == "steersman: no service and no module db here; the services are: web (a manager: MODULE:NAME)\n"
+    assert "no service db; the services are: web" in await place.run("up", "db", code=1)
+
+
 def test_modules_of_the_application_and_names_do_not_break_a_detached_session():
     command = background_command(["-p", "up", "up", "--detach", "--", "web"])
     assert command[1:] == ["-P", "-m", "steersman", "--background", "-p", "up", "up", "--detach", "--", "web"]

@@ -10,12 +10,13 @@ from pathlib import Path
 
 import msgspec
 
+from steersman.application import ApplicationError
 from steersman.cli.console import LogCopy
 from steersman.cli.failure import Misuse
 from steersman.cli.up.places import PlaceOptions, run_command
 from steersman.cli.up.service_logs import print_service_logs
 from steersman.client import Client
-from steersman.projects import SessionRecord
+from steersman.projects import ServiceSelection, SessionRecord
 from steersman.workloads import GROUP, VERSION
 
 #: How many lines of each replica are printed by default.
@@ -47,7 +48,7 @@ def print_logs(options: LogsOptions) -> int:
     if record is not None and record.is_running:
         if not asks_for_object:
             return run_command(lambda: _print_services(record, options))
-    elif options.project or not options.names:
+    elif options.project or not options.names or (not asks_for_object and _is_service(place, options.names)):
         place.running()
     if len(options.names) != 1:
         raise Misuse("name one object: steersman logs [KIND/]NAME")
@@ -55,6 +56,15 @@ def print_logs(options: LogsOptions) -> int:
     if kubeconfig is None and options.context is None and record is not None and record.is_running:
         kubeconfig = record.kubeconfig
     return run_command(lambda: _print_object(options, kubeconfig))
+
+
+def _is_service(place: PlaceOptions, names: Sequence[str]) -> bool:
+    """Whether the application in this folder has one of these services, as far as its files can be read."""
+    try:
+        services = place.source().load(ServiceSelection(profiles=("*",))).services
+    except ApplicationError:
+        return False
+    return any(name in services for name in names)
 
 
 async def _print_services(record: SessionRecord, options: LogsOptions) -> int:

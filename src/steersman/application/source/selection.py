@@ -20,7 +20,8 @@ def select_services(application: Application, names: Sequence[str] = (), profile
     services = application.services
     unknown = [name for name in names if name not in services]
     if unknown:
-        raise ApplicationError(*(Problem(f"no service {name}{hint(name, services)}") for name in unknown))
+        known = f"; the services are: {', '.join(services)}"
+        raise ApplicationError(*(Problem(f"no service {name}{hint(name, services) or known}") for name in unknown))
     active = {*(profiles or application.profiles)}
     for name in names:
         active.update(services[name].profiles)

@@ -18,13 +18,13 @@ def run_service(
     return run_once(CommandOptions(name=name, words=words, files=files, project=project, terminal=terminal))
 
 
-def has_service(name: str, files: Sequence[str], project: str | None) -> bool:
-    """Whether the application in this folder, or of these files, has a service of that name."""
+def service_names(files: Sequence[str], project: str | None) -> list[str] | None:
+    """The services of the application in this folder, or of these files; None if only its running session knows them."""
     place = PlaceOptions(files=files, project=project)
     try:
-        return name in place.source().load(ServiceSelection(profiles=("*",))).services
+        return list(place.source().load(ServiceSelection(profiles=("*",))).services)
     except ApplicationError as error:
         session = place.find()
         if session is not None and session.is_running:
-            return True
+            return None
         raise Failure(f"the application here has errors (to run a manager, write MODULE:NAME):\n{error}") from error
