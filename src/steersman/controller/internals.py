@@ -28,7 +28,8 @@ class InternalClient(ReconcileClient):
     epoch: int = 0
 
     def __dir__(self) -> list[str]:
-        return [name for name in super().__dir__() if name not in vars(InternalClient) or name.startswith("__")]
+        added = vars(InternalClient).keys() - dir(ReconcileClient)
+        return [name for name in super().__dir__() if name not in added]
 
     @property
     def life(self) -> object:
