@@ -28,9 +28,11 @@ def shows_restore(
     """
     for position, stored in enumerate(listed.values(), 1):
         old = store.get(stored.key)
-        went_back = (
-            old is not None and old.uid == stored.uid and is_older(stored.resource_version, old.resource_version)
-        )
+        # Most objects have not changed, and comparing texts is cheaper than parsing them.
+        if old is None or old.uid != stored.uid or old.resource_version == stored.resource_version:
+            went_back = False
+        else:
+            went_back = is_older(stored.resource_version, old.resource_version)
         if went_back or overlay.is_deleted(stored.uid, before=began):
             return True
         if not position % SLICE:
