@@ -22,6 +22,7 @@ from steersman.cli.up.parsers import add_application_commands, add_place, add_pr
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit code of the process."""
     if arguments is None:
+        _open_standard_streams()
         take_over_reports()
     options = vars(_parser().parse_args(arguments))
     _raise_open_files_limit()
@@ -46,6 +47,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     return code
+
+
+def _open_standard_streams() -> None:
+    """Open those that the caller closed, as in ``steersman up >&-``: else the next file would take their number."""
+    for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
+        try:
+            os.fstat(number)
+        except OSError:
+            descriptor = os.open(os.devnull, os.O_RDWR)
+            if descriptor != number:
+                os.dup2(descriptor, number)
+                os.close(descriptor)
+            os.set_inheritable(number, True)
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(number, mode, closefd=False))
 
 
 def _raise_open_files_limit() -> None:
