@@ -158,7 +158,7 @@ def test_an_edited_service_changes_its_objects_and_those_that_name_its_address()
         return {key for key in before.keys() | after.keys() if before.get(key) != after.get(key)}
 
     assert changed("migrate", command=("./other",)) == {"ExecutableReplicaSet/migrate"}
-    assert changed("mail", user="mail") == {"Container/mail-1", "Container/mail-2"}
+    assert changed("mail", user="mail") == {"Container/mail", "Container/mail-2"}
     assert changed("Order_DB", ports=(Port(published=5433, target=5432),)) == {
         "Container/order-db",
         "Service/order-db",
@@ -173,7 +173,7 @@ def test_dependencies_name_objects():
         {"kind": "ExecutableReplicaSet", "name": "migrate", "condition": "Completed"},
     ]
     app = application(service("a", image="a", scale=2), service("b", depends_on=(DependsOn(service="a"),)))
-    assert [each["name"] for each in program(app, "b")["steersman"]["dependsOn"]] == ["a-1", "a-2"]
+    assert [each["name"] for each in program(app, "b")["steersman"]["dependsOn"]] == ["a", "a-2"]
 
 
 def test_a_process_finds_its_dependencies_by_the_variables_of_kubernetes():
@@ -292,8 +292,8 @@ def test_secrets_and_configs_are_files():
 
 def test_containers_networks_and_volumes_have_the_names_of_compose_in_the_runtime():
     found = trees(everything())
-    assert found["Container/mail-1"]["spec"]["containerName"] == "shop-mail-1"
-    assert found["Container/mail-1"]["metadata"]["annotations"]["steersman.dev/generated-name"] == "true"
+    assert found["Container/mail"]["spec"]["containerName"] == "shop-mail-1"
+    assert found["Container/mail"]["metadata"]["annotations"]["steersman.dev/generated-name"] == "true"
     assert found["ContainerNetwork/back-end"]["spec"]["networkName"] == "shop_back_end"
     assert found["ContainerNetwork/default"]["spec"]["networkName"] == "shop_default"
     assert found["ContainerNetwork/office"]["spec"]["mode"] == "existing"
@@ -313,10 +313,12 @@ def test_an_internal_network_has_no_way_out():
 
 def test_a_build():
     found = trees(everything())
-    spec = found["Container/mail-1"]["spec"]
-    assert {**spec, "containerName": "shop-mail-2"} == found["Container/mail-2"]["spec"]
+    spec = found["Container/mail"]["spec"]
+    # The first one has the service's name itself, at every scale.
+    assert spec["networks"] == [{"name": "default"}]
+    second = {"containerName": "shop-mail-2", "networks": [{"name": "default", "aliases": ["mail"]}]}
+    assert {**spec, **second} == found["Container/mail-2"]["spec"]
     assert spec["image"] == "localhost/shop-mail:latest"
-    assert spec["networks"] == [{"name": "default", "aliases": ["mail"]}]
     build = spec["build"]
     assert (build["context"], build["dockerfile"]) == ("/srv/shop/mail", "/srv/shop/mail/Dockerfile.dev")
     assert build["stage"] == "dev"
@@ -414,7 +416,7 @@ def test_all_mistakes_are_reported_at_once():
     ("first", "second", "message"),
     [
         (service("my_db", 1), service("my-db", 9), "ExecutableReplicaSet my-db"),
-        (service("web", 1, image="w", scale=2), service("web-1", 9, image="x"), "Container web-1"),
+        (service("web", 1, image="w", scale=2), service("web-2", 9, image="x"), "Container web-2"),
         (
             service("a", 1, ports=(Port(target=1), Port(target=80))),
             service("a-80", 9, image="x", ports=(Port(target=5),)),

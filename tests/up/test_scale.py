@@ -68,10 +68,13 @@ async def session(folder):
 
 
 async def test_a_command_changes_the_number_of_containers(session):
-    """More than one container gets a number in its name; the way back removes it."""
-    for number, names in ((3, {"api-1", "api-2", "api-3"}), (1, {"api"})):
+    """The first one, perhaps a database, keeps running: neither its object nor what it runs changes."""
+    first = await session.project.client.get(Container, "api")
+    for number, names in ((3, {"api", "api-2", "api-3"}), (1, {"api"}), (2, {"api", "api-2"})):
         assert await session.scale(f"api={number}") == 0
         assert await session.containers("api") == names
+        now = await session.project.client.get(Container, "api")
+        assert (now.uid, now.spec) == (first.uid, first.spec)
 
 
 async def test_a_scale_is_reported_as_a_scale(session):
@@ -119,7 +122,7 @@ async def test_a_recorded_scale_that_no_longer_fits_gives_way_to_the_file(sessio
         "steersman.yaml:2:3: service api: scale 3 from an earlier command no longer fits, so scale 1 from the file"
         " replaces it: container_name allows only one container, not 3: remove it, or use scale 1"
     )
-    assert applied == "edit applied: api created; api deleted"
+    assert applied == "edit applied: api replaced; api deleted"
     assert await session.containers("api") == {"api"}
     assert await session.edit(named.replace("command: web", "command: site")) == ["edit applied: web changed"], "once"
     with pytest.raises(Failure, match="service api: container_name allows only one container"):
@@ -186,7 +189,7 @@ async def test_a_rebuild_replaces_the_scaled_containers(folder):
             while len(found) != 3 or not before.isdisjoint(each.uid for each in found):
                 await asyncio.sleep(0.01)
                 found = list(await session.project.client.list(Container))
-        assert await session.containers("api") == {"api-1", "api-2", "api-3"}
+        assert await session.containers("api") == {"api", "api-2", "api-3"}
 
 
 async def test_a_scale_that_cannot_be_recorded_ends_no_session(session, monkeypatch):

@@ -44,12 +44,12 @@ def containers(plan: Plan, definition: ServiceDefinition) -> list[Container]:
     if not definition.container_name:
         annotations[GENERATED_NAME] = "true"
     return [
-        Container(metadata=plan.meta(definition, name, annotations), spec=_spec(plan, definition, number))
+        Container(metadata=plan.meta(definition, name, annotations), spec=_spec(plan, definition, number, name))
         for number, name in enumerate(replica_names(definition), 1)
     ]
 
 
-def _spec(plan: Plan, definition: ServiceDefinition, number: int) -> ContainerSpec:
+def _spec(plan: Plan, definition: ServiceDefinition, number: int, name: str) -> ContainerSpec:
     _check(plan, definition)
     entrypoint, command = definition.entrypoint, definition.command
     additions = set_fields(
@@ -75,7 +75,7 @@ def _spec(plan: Plan, definition: ServiceDefinition, number: int) -> ContainerSp
         create_files=_files(plan, definition),
         steersman=ContainerAdditions(**additions) if additions else None,
     )
-    return ContainerSpec(networks=_networks(plan, definition), **fields)
+    return ContainerSpec(networks=_networks(plan, definition, name), **fields)
 
 
 def _check(plan: Plan, definition: ServiceDefinition) -> None:
@@ -150,10 +150,9 @@ def _ports(definition: ServiceDefinition) -> list[ContainerPort]:
     return list(found.values())
 
 
-def _networks(plan: Plan, definition: ServiceDefinition) -> list[NetworkConnection]:
-    """The networks to join. The service's name is an alias if no object has it."""
-    name = object_name(definition.name)
-    names = [each for each in (definition.name, name) if each not in replica_names(definition)]
+def _networks(plan: Plan, definition: ServiceDefinition, own: str) -> list[NetworkConnection]:
+    """The networks to join. The service's name is an alias of every Container that does not have it itself."""
+    names = [each for each in (definition.name, object_name(definition.name)) if each != own]
     uses = {each.name: each.aliases for each in definition.networks} if definition.networks is not None else None
     found: list[NetworkConnection] = []
     for key, aliases in (uses if uses is not None else {DEFAULT_NETWORK: ()}).items():

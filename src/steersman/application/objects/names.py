@@ -18,11 +18,14 @@ def object_name(name: str) -> str:
 
 
 def replica_names(definition: ServiceDefinition) -> tuple[str, ...]:
-    """The names of the ExecutableReplicaSet, or of the Containers, of a service."""
+    """The names of the ExecutableReplicaSet, or of the Containers, of a service.
+
+    The first Container has the same name at every scale, so that it keeps running when the scale changes.
+    """
     name = object_name(definition.name)
-    if definition.is_process or definition.scale == 1:
+    if definition.is_process:
         return (name,)
-    return tuple(f"{name}-{number}" for number in range(1, definition.scale + 1))
+    return (name, *(f"{name}-{number}" for number in range(2, definition.scale + 1)))
 
 
 def check_names(application: Application, project: str, remarks: Remarks) -> None:
