@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import io
+import stat
 import tarfile
 from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
@@ -63,14 +64,19 @@ def _add(
                 tar.addfile(info, io.BytesIO(data))
         except (OSError, ValueError, msgspec.ValidationError) as error:
             if isinstance(error, InvalidFiles) or not entry.continue_on_error:
-                raise InvalidFiles(f"spec.createFiles: {folder / name}: {error}") from None
+                if isinstance(error, OSError) and error.filename:
+                    error = ValueError(f"cannot read {error.filename}: {error.strerror}")
+                raise InvalidFiles(f"cannot create {folder / name} in the container: {error}") from None
 
 
 def _contents(entry: FileSystemEntry) -> bytes:
     if entry.source:
         path = Path(entry.source)
-        size = path.stat().st_size
-        if size > _LIMIT:
+        found = path.stat()
+        if not stat.S_ISREG(found.st_mode):
+            # A pipe would block the start for ever.
+            raise ValueError(f"{path} is not a regular file")
+        if (size := found.st_size) > _LIMIT:
             raise ValueError(f"{path} has {size} bytes; at most {_LIMIT} can be copied")
         return path.read_bytes()
     if entry.raw_contents:
