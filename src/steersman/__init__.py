@@ -64,6 +64,7 @@ if TYPE_CHECKING:
         Outputs as Outputs,
         StateMachine as StateMachine,
         Wait as Wait,
+        daemon as daemon,
         finalizer as finalizer,
         generates as generates,
         reconciles as reconciles,

@@ -59,6 +59,13 @@ class ObservedClient(AnyClient):
         live._reads = None  # noqa: SLF001 - it is ourselves
         return live
 
+    def unobserved(self) -> Self:
+        """The same client without cache and observers: for work that continues after the reconcile has ended."""
+        client = copy(self)
+        client._session = self._session.inner if isinstance(self._session, ObservedSession) else self._session  # noqa: SLF001 - it is ourselves
+        client._reads = client._intents = None  # noqa: SLF001 - as above
+        return client
+
     async def _get(self, kind: AnyKind, key: KeyLike, resource_version: str | None) -> Any:
         if self._reads is None or resource_version is not None:
             return await super()._get(kind, key, resource_version)

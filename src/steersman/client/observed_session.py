@@ -45,6 +45,11 @@ class ObservedSession(Session):
         self._observers = observers
         self._before = before
 
+    @property
+    def inner(self) -> Session:
+        """The session that it sends through, which notifies no observer."""
+        return self._session
+
     def warn(self, text: str, tried: Attempt) -> None:
         self._session.warn(text, tried)
 

@@ -1,13 +1,12 @@
 """Controllers, their caches and leadership as one program.
 
 Guarantees
-- Start is ordered: endpoints, caches, `before_leading` stages, leadership once the caches are warm, controllers. Stop
-  is the reverse, with drain: the Lease is released when nothing runs any more, and the endpoints answer to the end.
+- Start is ordered: endpoints, caches, `before_leading`, leadership once caches are warm, `while_leading`, controllers.
+  Stop is the reverse, with drain: the Lease is released when nothing runs any more; the endpoints answer to the end.
 - A new term begins with caches at least as new as the server was when the term began.
 - The first SIGTERM or SIGINT drains for at most ``grace`` seconds; the second cancels all work. A process that still
   does not end exits by force: see `steersman.manager.shutdown`.
-- Controllers can be added and removed at run time. An added controller starts in the current term. A removed one is
-  drained, and kinds that no other controller needs leave the cache.
+- Controllers can be added, to the current term, and removed: they are drained, and unneeded kinds leave the cache.
 - A controller that fails stops the manager with its error: a program that half works is worse than one that ends.
 - Without endpoints nothing listens. Statistics are computed only when they are read.
 """
@@ -18,7 +17,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from contextlib import AsyncExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
@@ -65,6 +64,7 @@ from steersman.manager.leader import LeaderElection, Term
 from steersman.manager.measurements import Measurements
 from steersman.manager.run_listeners import RunListener, RunListeners
 from steersman.manager.shutdown import Shutdown, reconcile_name
+from steersman.manager.stages import Job, Stage, Stages
 from steersman.manager.state import State
 from steersman.manager.term_controllers import TermControllers
 from steersman.objects import Key, Kind, Object, Resource, Unstructured, kind_name
@@ -78,9 +78,6 @@ if TYPE_CHECKING:
 ObjectT = TypeVar("ObjectT", bound=Object)
 
 _log = logging.getLogger("steersman.manager")
-
-#: A context manager that is entered before leading and left after the last controller. It gets the manager's client.
-Stage = Callable[[Client], AbstractAsyncContextManager[Any]]
 
 _BLOCKED_KEPT = 20
 
@@ -151,7 +148,7 @@ class Manager:
         #: Seconds after which blocking code is reported; can be set until it runs.
         self.watchdog = watchdog
         self._indexes: dict[tuple[AnyKind, str], IndexFunction] = {}
-        self._stages: list[Stage] = []
+        self._stages = Stages()
         self._listeners = RunListeners()
         self._plans: dict[str, ControllerPlan] = {}
         self._leaving: set[str] = set()
@@ -244,21 +241,22 @@ class Manager:
 
     def before_leading(self, stage: Stage) -> None:
         """Enter the context manager that ``stage`` returns before leading; leave it after the last controller."""
-        if self._state.started is not None:
-            raise RuntimeError("call before_leading() before manager.run()")
-        self._stages.append(stage)
+        self._stages.add(stage, leading=False, started=self._state.started is not None)
+
+    def while_leading(self, stage: Stage | Job) -> None:
+        """Run an async function, or enter a context manager, in the leading process alone, with the term's client."""
+        self._stages.add(stage, leading=True, started=self._state.started is not None)
 
     def on_run(self, listener: RunListener) -> RunListener:
         """Call a function with the controller's name and the record of every finished reconcile.
 
-        It runs on the loop, between two reconciles, and must be quick. Its exceptions are logged and change nothing
-        else.
+        It runs on the loop, between two reconciles, and must be quick. Its exceptions are only logged.
         """
         self._listeners.add(listener)
         return listener
 
-    def copy(self, *, namespaces: Iterable[str] | None = None) -> Manager:
-        """A new manager with the same controllers, caches and indexes, without leader election and endpoints."""
+    def copy(self, *, namespaces: Iterable[str] | None = None, jobs: bool = True) -> Manager:
+        """The same controllers, caches and indexes, without leader election and endpoints; without jobs if asked."""
         names = self.namespaces if namespaces is None else namespaces
         other = Manager(
             name=self.name,
@@ -269,7 +267,11 @@ class Manager:
             grace=self._grace,
             watchdog=self.watchdog,
         )
-        other._plans, other._indexes, other._stages = dict(self._plans), dict(self._indexes), list(self._stages)
+        other._plans, other._indexes, other._stages = (
+            dict(self._plans),
+            dict(self._indexes),
+            self._stages.copy(jobs=jobs),
+        )
         other.webhooks = WebhookServer(self.webhooks.hooks, registry=other.registry)
         return other
 
@@ -358,8 +360,7 @@ class Manager:
             await self._connect(stack, client)
             await self._observe(stack)
             cache = await self._fill_caches(stack)
-            for stage in self._stages:
-                await stack.enter_async_context(stage(self.client))
+            await self._stages.enter(stack, self.client)
             stack.callback(self._shutdown.ended)
             tasks = self._state.tasks = await stack.enter_async_context(Supervisor())
             stack.callback(self._shutdown.cancelled)
@@ -448,7 +449,7 @@ class Manager:
         if self._stopping.is_set():
             return
         try:
-            async with Supervisor() as tasks:
+            async with self._stages.led(client), Supervisor() as tasks:
                 running = TermControllers(
                     cache, client, tasks, fresh=fresh, on_record=self._on_record, events=events, registry=self.registry
                 )

@@ -25,6 +25,12 @@ if TYPE_CHECKING:
         Outputs as Outputs,
         child as child,
     )
+    from steersman.patterns.daemons import (
+        Daemon as Daemon,
+        DaemonRun as DaemonRun,
+        DaemonRuns as DaemonRuns,
+        daemon as daemon,
+    )
     from steersman.patterns.external import (
         Absent as Absent,
         Api as Api,

@@ -24,5 +24,5 @@ async def plan_changes(
     planned = PlannedObjects()
     dry = client.with_transport(lambda inner: PlanTransport(inner, planned), field_manager=manager.name)
     trials = Trials(planned)
-    await trials.run(manager.copy(namespaces=namespaces), dry, within=within)
+    await trials.run(manager.copy(namespaces=namespaces, jobs=False), dry, within=within)
     return result_of(planned, trials, server=client.server, within=within)

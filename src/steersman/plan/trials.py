@@ -9,7 +9,7 @@ Guarantees
   time limit are named. A reconcile that swallows its cancellation is an error that names it, its controller and its
   line.
 - A failed reconcile fails alone, and its error is kept.
-- Externals only look up while it runs, and work as before afterwards.
+- Externals only look up while it runs, and work as before afterwards. Daemons and jobs of `while_leading` do not start.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from steersman.controller import (
 from steersman.controller.attempts import Conflicted, Failed, Finished, attempt
 from steersman.errors import PlanFailed, ReconcileStuck
 from steersman.manager import LAST_SECONDS, Manager
-from steersman.patterns import ChildIdentity, External, MachineReconciler
+from steersman.patterns import ChildIdentity, DaemonRuns, External, MachineReconciler
 from steersman.plan.planned_objects import CURRENT, PlannedObjects, Reconcile
 
 #: How often one object is reconciled.
@@ -89,6 +89,8 @@ class Trials:
         async with AsyncExitStack() as stack:
             for external in _externals(manager):
                 stack.enter_context(external.lookups_only())
+            for daemons in _daemons(manager):
+                stack.enter_context(daemons.not_started())
             for plan in manager.plans:
                 await manager.remove(plan.name)
                 manager.add(msgspec.structs.replace(plan, reconciler=_TrialReconciler(plan, self)))
@@ -234,6 +236,11 @@ def _externals(manager: Manager) -> list[External[Any, Any]]:
         for source in plan.sources
         if isinstance(source, External)
     ]
+
+
+def _daemons(manager: Manager) -> list[DaemonRuns[Any]]:
+    sources = [source for plan in manager.plans for source in plan.sources]
+    return [cast("DaemonRuns[Any]", source) for source in sources if isinstance(source, DaemonRuns)]
 
 
 def _cannot_begin(manager: Manager, *, late: bool) -> str:

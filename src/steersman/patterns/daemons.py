@@ -1,0 +1,316 @@
+"""Daemons: one long-running function for each object, such as a poller or a connection.
+
+Guarantees
+- The function starts when the leader first sees the object, and runs in the leading process alone. Its client is that
+  of the term: writes fail once the term is over.
+- If it raises, it is restarted with growing delays; a change of the spec restarts it at once. If it returns, it has
+  finished, and starts again only in another process or term.
+- It sees changes of the spec while it runs.
+- It has ended before the object is gone: Steersman sets a finalizer before the first start, and removes it after the
+  function has ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import inspect
+import logging
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager
+from typing import Any, Generic, TypeAlias, TypeVar
+
+from steersman.aio import Backoff, Supervisor, randomness
+from steersman.client import AnyClient
+from steersman.controller import (
+    Context,
+    ControllerBuilder,
+    ControllerPlan,
+    Done,
+    Emit,
+    Request,
+    RequeueAfter,
+    SourceStatistics,
+    controller_for,
+)
+from steersman.objects import Key, Object, to_json
+from steersman.patterns.machine.definition import finalizer_name
+from steersman.patterns.machine.finalizers import add_finalizer, has_finalizer, remove_finalizer
+from steersman.patterns.machine.signatures import place_of
+from steersman.telemetry import FailureLog, error_words, user_frames
+
+_log = logging.getLogger("steersman.patterns")
+
+T = TypeVar("T", bound=Object)
+DaemonFunction: TypeAlias = Callable[["DaemonRun[T]"], Awaitable[None]]
+
+#: Seconds that a reconcile waits for a cancelled function, and then between two looks at it.
+_PATIENCE, _LOOK = 5.0, 1.0
+#: A function that ran for so many seconds begins again with the shortest delay.
+_LONG_RUN = 60.0
+
+
+class DaemonRun(Generic[T]):
+    """What a daemon's function gets: its object, which follows changes, and a client."""
+
+    def __init__(self, obj: T, client: AnyClient) -> None:
+        #: The object as last seen.
+        self.object = obj
+        #: Reads from the server, and writes while this process leads.
+        self.client = client
+        self._changed = asyncio.Event()
+
+    async def changed(self) -> T:
+        """Wait for the next change of the spec, and return the object."""
+        await self._changed.wait()
+        self._changed.clear()
+        return self.object
+
+    def see(self, obj: T) -> bool:
+        """Take a newer state of the object; returns whether its spec changed."""
+        changed = _desired(obj) != _desired(self.object)
+        self.object = obj
+        if changed:
+            self._changed.set()
+        return changed
+
+
+def _desired(obj: Object) -> Any:
+    """What says whether the spec changed: the generation, or all but metadata and status for kinds without one."""
+    if obj.metadata.generation is not None:
+        return obj.metadata.generation
+    return {name: value for name, value in to_json(obj).items() if name not in {"metadata", "status"}}
+
+
+class _Daemon(Generic[T]):
+    """The function of one object, running or finished."""
+
+    def __init__(self, uid: str, run: DaemonRun[T]) -> None:
+        self.uid = uid
+        self.run = run
+        #: Set when a restart need not wait.
+        self.hurry = asyncio.Event()
+        self.ending = False
+        self.task: asyncio.Task[None] | None = None
+
+
+class DaemonRuns(Generic[T]):
+    """Runs a function for each object: a source of the controller, so that its tasks end with the term."""
+
+    def __init__(self, name: str, function: DaemonFunction[T]) -> None:
+        self.name = name
+        self._function = function
+        self._daemons: dict[Key, _Daemon[T]] = {}
+        self._tasks: Supervisor | None = None
+        self._only_planned = False
+        self._failures = 0
+        self._last_failure = ""
+        self._failure_log = FailureLog()
+
+    async def run(self, emit: Emit, started: Callable[[], None]) -> None:
+        """Own the functions until cancelled."""
+        del emit  # it queues nothing
+        async with Supervisor() as tasks:
+            self._tasks = tasks
+            try:
+                started()
+                await asyncio.get_running_loop().create_future()
+            finally:
+                self._tasks = None
+                tasks.cancel()
+        self._daemons.clear()
+
+    def statistics(self) -> SourceStatistics:
+        """The counters of this source; ``events`` are the functions that run."""
+        running = sum(each.task is not None and not each.task.done() for each in self._daemons.values())
+        return SourceStatistics(
+            name=self.name,
+            started=self._tasks is not None,
+            events=running,
+            filtered=0,
+            emitted=0,
+            failures=self._failures,
+            last_failure=self._last_failure,
+        )
+
+    @contextmanager
+    def not_started(self) -> Generator[None]:
+        """Start no function during a block. For a plan."""
+        self._only_planned = True
+        try:
+            yield
+        finally:
+            self._only_planned = False
+
+    def ensure(self, obj: T, client: AnyClient) -> None:
+        """Start the function of an object, or show it the newer state."""
+        if self._tasks is None or self._tasks.stopping or self._only_planned:
+            return
+        daemon = self._daemons.get(obj.key)
+        if daemon is not None:
+            if daemon.run.see(obj):
+                daemon.hurry.set()
+            return
+        daemon = self._daemons[obj.key] = _Daemon(obj.uid, DaemonRun(obj, client))
+        daemon.task = self._tasks.start(self._live(obj.key, daemon), name=f"daemon {self.name} {obj.key}")
+
+    async def end(self, key: Key, *, unless: str = "") -> bool:
+        """Cancel the function of a key; returns whether it has ended. ``unless`` is the uid of an object to keep."""
+        daemon = self._daemons.get(key)
+        if daemon is None or (unless and daemon.uid == unless):
+            return True
+        if daemon.task is not None and not daemon.task.done():
+            daemon.ending = True
+            daemon.task.cancel()
+            await asyncio.wait((daemon.task,), timeout=_PATIENCE)
+            if not daemon.task.done():
+                _log.warning("daemon %s of %s has not ended after its cancellation; waiting", self.name, key)
+                return False
+        del self._daemons[key]
+        return True
+
+    async def _live(self, key: Key, daemon: _Daemon[T]) -> None:
+        """Run the function until it returns; restart it if it raises."""
+        backoff = Backoff(initial=1.0, maximum=300.0)
+        loop = asyncio.get_running_loop()
+        while True:
+            began = loop.time()
+            daemon.hurry.clear()
+            try:
+                await self._function(daemon.run)
+            except asyncio.CancelledError as error:
+                task = asyncio.current_task()
+                if daemon.ending or self._tasks is None or (task is not None and task.cancelling()):
+                    raise
+                failure: BaseException = error  # its own, such as that of a task that it awaits
+            except Exception as error:  # noqa: BLE001 - user code: any exception is a failure of this object
+                failure = error
+            else:
+                return
+            if daemon.ending:
+                return
+            if loop.time() - began > _LONG_RUN:
+                backoff.reset()
+            delay = backoff.next_delay(randomness())
+            self._tell(key, failure, delay)
+            await _sleep(delay, unless=daemon.hurry)
+
+    def _tell(self, key: Key, error: BaseException, delay: float) -> None:
+        self._failures += 1
+        words = error_words(error)
+        self._last_failure = f"{key}: {words}"
+        mention = self._failure_log.note(error, asyncio.get_running_loop().time())
+        _log.error(
+            "daemon %s of %s failed; restarting in %.1f s: %s",
+            self.name,
+            key,
+            delay,
+            words,
+            exc_info=user_frames(error) if mention.traceback else None,
+            extra={"key": str(key)},
+        )
+
+
+async def _sleep(seconds: float, *, unless: asyncio.Event) -> None:
+    """Wait, at most until an event is set."""
+    try:
+        async with asyncio.timeout(seconds):
+            await unless.wait()
+    except TimeoutError:
+        pass
+
+
+class Daemon(Generic[T]):
+    """A decorated function. Calling it calls the function; adding it to a manager runs it for each object."""
+
+    def __init__(
+        self,
+        kind: type[T],
+        function: DaemonFunction[T],
+        *,
+        name: str,
+        finalizer: str,
+        declare: Callable[[ControllerBuilder[Any]], Any] | None,
+    ) -> None:
+        self._kind = kind
+        self._function = function
+        self._name = name
+        self._finalizer = finalizer
+        self._declare = declare
+        functools.update_wrapper(self, function)
+
+    def __call__(self, run: DaemonRun[T]) -> Awaitable[None]:
+        """Call the function."""
+        return self._function(run)
+
+    def plan(self) -> ControllerPlan:
+        """The controller that runs it; ``manager.add(...)`` calls this."""
+        runs = DaemonRuns(self._name, self._function)
+        builder = controller_for(self._kind, name=self._name).on(runs)
+        if self._declare is not None:
+            self._declare(builder)
+
+        async def reconcile(ctx: Context, request: Request) -> Done | RequeueAfter:
+            return await self._reconcile(ctx, request, runs)
+
+        return builder.run_with(reconcile)
+
+    async def _reconcile(self, ctx: Context, request: Request, runs: DaemonRuns[T]) -> Done | RequeueAfter:
+        obj = await ctx.client.find(self._kind, request.key)
+        going = obj is None or obj.deleting
+        if not await runs.end(request.key, unless="" if obj is None or going else obj.uid):
+            return RequeueAfter(_LOOK)
+        if obj is None:
+            return Done()
+        if going:
+            if has_finalizer(obj, self._finalizer):
+                await remove_finalizer(ctx.client, obj, self._finalizer)
+            return Done()
+        obj = await add_finalizer(ctx.client, obj, self._finalizer)
+        runs.ensure(obj, ctx.client.unobserved())
+        return Done()
+
+
+def daemon(
+    kind: type[T],
+    *,
+    name: str = "",
+    finalizer: str = "",
+    declare: Callable[[ControllerBuilder[Any]], Any] | None = None,
+) -> Callable[[DaemonFunction[T]], Daemon[T]]:
+    """Run an async function for each object of a kind, as long as the object exists.
+
+    ```python
+    @daemon(Camera)
+    async def watch(run: DaemonRun[Camera]) -> None:
+        while True:
+            picture = await fetch(run.object.spec.url)
+            ...
+            await asyncio.sleep(run.object.spec.interval)
+    ```
+
+    ``run.object`` is the object as last seen, ``await run.changed()`` waits for a change of its spec, and ``run.client``
+    writes while this process leads. The function is cancelled when the object is deleted.
+    """
+    where = place_of("daemon", kind, more="")
+
+    def decorate(function: DaemonFunction[T]) -> Daemon[T]:
+        title = getattr(function, "__name__", repr(function)[:80])
+        if not inspect.iscoroutinefunction(function):
+            raise TypeError(f"{where}: {title} is not an async function; write async def {title}(run)")
+        try:
+            inspect.signature(function).bind(object())
+        except TypeError:
+            raise TypeError(
+                f"{where}: {title} cannot be called with a DaemonRun; write async def {title}(run)"
+            ) from None
+        controller = name or f"{kind.__name__.lower()}-{title.replace('_', '-')}"
+        return Daemon(
+            kind,
+            function,
+            name=controller,
+            finalizer=finalizer or finalizer_name(kind, controller),
+            declare=declare,
+        )
+
+    return decorate
