@@ -15,7 +15,9 @@ from steersman.wire import HttpRequest, parse_query
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 ACCEPTED = ["application/json", "application/yaml", "application/vnd.kubernetes.protobuf", TABLE]
-TOKENS = {"kim": User(name="kim"), "lee": User(name="lee"), "root": User(name="root", groups=("system:masters",))}
+TOKENS = {name: User(name=name) for name in ("kim", "lee", "max")} | {
+    "root": User(name="root", groups=("system:masters",))
+}
 
 
 def request(user: str, target: str, accept: str = "application/json") -> HttpRequest:
@@ -69,6 +71,18 @@ async def test_a_long_answer_keeps_its_place_until_it_is_sent(server, accept):
     await end(second)
     await end(third)
     assert (await server.handle(request("kim", f"{MAPS}/m0"))).status == 200
+
+
+async def test_users_who_take_all_places_leave_those_of_administrators(server):
+    """A tenant with several service accounts is several users."""
+    taken = [await server.handle(request(user, MAPS)) for user in ("kim", "kim", "lee", "lee")]
+    assert {reply.status for reply in taken} == {200}
+    assert (await server.handle(request("max", f"{MAPS}/m0"))).status == 429
+    administrators = [await server.handle(request("root", MAPS)) for _ in range(3)]
+    assert [reply.status for reply in administrators] == [200, 200, 429]
+    for reply in (*taken, *administrators[:2]):
+        await end(reply)
+    assert (await server.handle(request("max", f"{MAPS}/m0"))).status == 200
 
 
 async def test_an_answer_that_is_dropped_or_short_leaves_its_place(server):

@@ -6,6 +6,7 @@ Guarantees
 - A request keeps its place until its response has been sent.
 - The number of requests in flight is limited; an excess request is answered at once with 429 and Retry-After.
 - One user has at most half of the places, so that no user can take them all.
+- Administrators have places of their own, as many again: several users together cannot take those.
 - Watches and other streams have no deadline. Their number is limited for each user but administrators.
 
 The size of a body is limited elsewhere: in `bodies` and `decoding`.
@@ -88,7 +89,7 @@ class RequestLimits:
         self._most = {True: reading, False: writing}
         self.watching = watching
         self.sender = sender
-        #: How many requests of each sort are in flight.
+        #: How many requests are in flight that read or write, of administrators or of others.
         self._under_way: _Counts = Counter()
         #: The same for each user, and how many streams each has.
         self._of_user: _Counts = Counter()
@@ -131,10 +132,12 @@ class RequestLimits:
     def _place(self, reads: bool, user: User | None) -> _Place:  # noqa: FBT001 - the sort of a request
         """A place for a request; 429 if there is none."""
         most = self._most[reads]
+        # A tenant who may create service accounts has any number of users.
+        sort = (reads, user is not None and MASTERS in user.groups)
         mine = None if user is None else (reads, user.name)
-        if self._under_way[reads] >= most or (mine is not None and self._of_user[mine] >= max(1, most // 2)):
+        if self._under_way[sort] >= most or (mine is not None and self._of_user[mine] >= max(1, most // 2)):
             raise too_many_requests()
-        return _Place((self._under_way, reads), *(() if mine is None else ((self._of_user, mine),)))
+        return _Place((self._under_way, sort), *(() if mine is None else ((self._of_user, mine),)))
 
     def _stream(self, user: User | None) -> _Place:
         """A place for a stream; 429 if its user has too many."""
