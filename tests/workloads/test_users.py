@@ -111,6 +111,12 @@ def test_supplementary_groups_are_those_of_the_account(monkeypatch):
         ("4711", "uid 4711 has no account; name a group too, as in 4711:4711."),
         ("nobody:nosuchgroup", "no such group nosuchgroup."),
         ("nobody:", r"no such group \(empty\)."),
+        ("\u00b2:1", "no such user."),
+        ("nobody:\u00b2", "no such group \u00b2."),
+        # To the kernel, this number means that root stays root.
+        ("4294967295:4294967295", "4294967295 is more than 4294967294."),
+        ("4711:4294967295", "4294967295 is more than 4294967294."),
+        ("9" * 5000 + ":1", "9{20} is more than 4294967294."),
     ],
 )
 async def test_an_unknown_user_fails_the_start(plane: Plane, tmp_path, user, why):

@@ -14,6 +14,9 @@ import msgspec
 from steersman.workloads.kinds import ExecutableSpec, ProcessAdditions
 from steersman.workloads.launches import LaunchError
 
+#: The highest number of a user or group. To the kernel, the next one means "unchanged": the program would stay root.
+_NUMBER_MAX = 2**32 - 2
+
 
 class Account(msgspec.Struct, frozen=True):
     """The user, groups and home of a program."""
@@ -38,16 +41,18 @@ class Account(msgspec.Struct, frozen=True):
 def account_of(user: str) -> Account:
     """The account of a user. Raises `LaunchError` if it is unknown, or if this process cannot switch to it."""
     name, has_group, group = user.partition(":")
+    uid = _number(user, name)
     try:
-        entry = pwd.getpwuid(int(name)) if name.isdigit() else pwd.getpwnam(name)
-    except (KeyError, OverflowError):
+        entry = pwd.getpwnam(name) if uid is None else pwd.getpwuid(uid)
+    except (KeyError, ValueError):
         entry = None
-    if entry is None and not (name.isdigit() and has_group):
-        what = f"uid {name} has no account; name a group too, as in {name}:{name}" if name.isdigit() else "no such user"
+    if entry is None and (uid is None or not has_group):
+        what = "no such user" if uid is None else f"uid {name} has no account; name a group too, as in {name}:{name}"
         raise LaunchError(f"Cannot run as user {user} (spec.steersman.user): {what}.")
     gid = _gid(user, group) if has_group else entry.pw_gid if entry is not None else 0
     if entry is None:
-        account = Account(int(name), gid, (), name, "/")
+        assert uid is not None
+        account = Account(uid, gid, (), name, "/")
     else:
         groups = tuple(sorted(set(os.getgrouplist(entry.pw_name, gid)) - {gid}))
         account = Account(entry.pw_uid, gid, groups, entry.pw_name, entry.pw_dir)
@@ -70,12 +75,23 @@ def _is_own(account: Account) -> bool:
     return os.geteuid() != 0 and (account.uid, account.gid) == (os.geteuid(), os.getegid())
 
 
+def _number(user: str, text: str) -> int | None:
+    """The number that a text is; None if it is a name. Raises `LaunchError` for a number that no user or group has."""
+    if not (text.isascii() and text.isdigit()):
+        return None
+    number = int(text) if len(text) <= len(str(_NUMBER_MAX)) else _NUMBER_MAX + 1
+    if number > _NUMBER_MAX:
+        raise LaunchError(f"Cannot run as user {user} (spec.steersman.user): {text[:20]} is more than {_NUMBER_MAX}.")
+    return number
+
+
 def _gid(user: str, group: str) -> int:
-    if group.isdigit():
-        return int(group)
+    number = _number(user, group)
+    if number is not None:
+        return number
     try:
         return grp.getgrnam(group).gr_gid
-    except KeyError:
+    except (KeyError, ValueError):
         raise LaunchError(
             f"Cannot run as user {user} (spec.steersman.user): no such group {group or '(empty)'}."
         ) from None

@@ -68,13 +68,13 @@ def become(program: Program, start: Start) -> NoReturn:
             prctl(PR_SET_PDEATHSIG, KILL)
         what = program.path
         os.execvpe(program.path, [program.path, *program.args], program.env)  # noqa: S606 - a user's program
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, OverflowError) as error:
         report_failure(start.report, what, error)
     finally:
         os._exit(127)
 
 
-def report_failure(report: int, what: str, error: OSError | ValueError) -> None:
+def report_failure(report: int, what: str, error: OSError | ValueError | OverflowError) -> None:
     """Write why a program cannot be started."""
     reason = getattr(error, "strerror", None) or error
     os.write(report, os.fsencode(f"{getattr(error, 'errno', None) or 0} {reason}: {what}"))
@@ -99,6 +99,9 @@ def _change_user(user: str, own: Sequence[int]) -> None:
     os.setgroups([int(each) for each in groups.split(",") if each])
     os.setresgid(int(gid), int(gid), int(gid))
     os.setresuid(int(uid), int(uid), int(uid))
+    if os.getresuid() != (int(uid),) * 3 or os.getresgid() != (int(gid),) * 3:
+        # The kernel takes the number -1 as "unchanged".
+        raise OSError("the kernel has not changed the user")
 
 
 def read_fields(descriptor: int) -> list[str]:
