@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import pwd
 import shutil
@@ -38,6 +39,8 @@ pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="needs root to become another user"),
 ]
 NOBODY = 65534
+#: System calls that the C library does not offer.
+_ADD_KEY, _KEYCTL = 248, 250
 
 
 @pytest.fixture
@@ -95,6 +98,26 @@ async def test_no_privilege_of_the_control_plane_is_left(plane: Plane, tmp_path)
         *([["Groups:"]] if len(lines[2]) == 1 else [["Groups:", "65534"]]),
         ["CapEff:", "0" * 16],
     ]
+
+
+@pytest.fixture
+def key() -> str:
+    """The name of a key in a new session keyring of this process."""
+    if os.uname().machine != "x86_64":
+        pytest.skip("the numbers of the system calls are those of x86-64")
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.syscall(_KEYCTL, 1, None) < 0:
+        pytest.skip("this kernel or container has no keyrings")
+    assert libc.syscall(_ADD_KEY, b"user", b"key-of-the-control-plane", b"secret", 6, -3) > 0
+    return "key-of-the-control-plane"
+
+
+async def test_keys_of_the_control_plane_stay_its_own(key: str, plane: Plane, tmp_path):
+    """A process may read every key of its session keyring, also one of another user. The zygote inherits that of the test."""
+    await plane.executable("own", executable_path="cat", args=["/proc/keys"])
+    assert [line for line in output(await plane.until_state("own", "Finished")) if key in line]
+    await shell(plane, tmp_path, "nobody", "cat /proc/keys")
+    assert not [line for line in output(await plane.until_state("web", "Finished")) if key in line]
 
 
 def test_supplementary_groups_are_those_of_the_account(monkeypatch):

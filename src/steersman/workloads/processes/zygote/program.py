@@ -15,7 +15,7 @@ import signal
 from collections.abc import Sequence
 from typing import NoReturn
 
-from .system import KILL, PR_SET_PDEATHSIG, prctl
+from .system import KILL, PR_SET_PDEATHSIG, leave_session_keyring, prctl
 
 
 class Program:
@@ -102,6 +102,8 @@ def _change_user(user: str, own: Sequence[int]) -> None:
     if os.getresuid() != (int(uid),) * 3 or os.getresgid() != (int(gid),) * 3:
         # The kernel takes the number -1 as "unchanged".
         raise OSError("the kernel has not changed the user")
+    # As the new user, whose quota the keyring then uses.
+    leave_session_keyring()
 
 
 def read_fields(descriptor: int) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import signal
 import sys
@@ -13,9 +14,25 @@ KILL, TERM, STOP = int(signal.SIGKILL), int(signal.SIGTERM), int(signal.SIGSTOP)
 #: Signals that the zygote ignores, and that a program gets back.
 IGNORED = (int(signal.SIGINT), TERM, int(signal.SIGHUP))
 
+#: The number of the system call ``keyctl``, which the C library does not offer, by machine.
+_KEYCTL = {"x86_64": 250, "aarch64": 219, "riscv64": 219, "ppc64le": 271, "s390x": 280, "armv7l": 311, "i686": 288}
+_JOIN_SESSION_KEYRING = 1
+
 if sys.platform == "linux":
+    _libc = ctypes.CDLL(None, use_errno=True)
     #: Sets an attribute of this process.
-    prctl = ctypes.CDLL(None).prctl
+    prctl = _libc.prctl
+
+
+def leave_session_keyring() -> None:
+    """Get an empty session keyring: a process may read every key in its own, whoever the owner is."""
+    number = _KEYCTL.get(os.uname().machine)
+    if number is None or _libc.syscall(number, _JOIN_SESSION_KEYRING, None) >= 0:
+        return
+    error = ctypes.get_errno()
+    # A kernel without keyrings, or a container that may not use them: then its programs cannot use them either.
+    if error not in (errno.ENOSYS, errno.EPERM):
+        raise OSError(error, os.strerror(error))
 
 
 def stat_fields(pid: int | str) -> list[bytes]:
