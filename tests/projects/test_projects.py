@@ -171,6 +171,36 @@ def test_a_state_folder_of_another_user_is_named_with_advice(tmp_path):
         os.seteuid(0)
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
+def test_a_state_home_that_another_user_owns_is_refused(tmp_path, monkeypatch):
+    """That user could replace the folders below at any time, such as by links to files of this user."""
+    environment = {"XDG_STATE_HOME": str(tmp_path)}
+    state = ProjectIdentity(tmp_path, "shop").state_folder(environment)
+    state.parent.mkdir()
+    os.chown(state.parent, 65534, 65534)
+    monkeypatch.delenv("SUDO_UID", raising=False)
+    with pytest.raises(ProjectError, match="belongs to another user, uid 65534"), locked(state):
+        pass
+    with pytest.raises(ProjectError, match="belongs to another user, uid 65534"):
+        find_session(tmp_path, environment)
+    assert list(state.parent.iterdir()) == []
+    monkeypatch.setenv("SUDO_UID", "65534")
+    with locked(state):
+        assert find_session(tmp_path, environment) is None
+
+
+def test_new_parents_of_a_state_folder_are_private(tmp_path):
+    """Also with a umask that lets every user write: others could replace the state folder."""
+    state = tmp_path / "new" / "steersman" / "shop"
+    mask = os.umask(0)
+    try:
+        with locked(state):
+            modes = [each.stat().st_mode & 0o777 for each in (state, state.parent, state.parent.parent)]
+    finally:
+        os.umask(mask)
+    assert modes == [0o700] * 3
+
+
 @pytest.mark.parametrize("home", ["/dev/null", "/proc/self/fd"])
 def test_a_home_in_which_nothing_can_be_made_is_named_with_advice(home):
     state = ProjectIdentity(Path("/"), "shop").state_folder({"HOME": home})

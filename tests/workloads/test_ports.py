@@ -93,3 +93,23 @@ def test_the_registry_is_in_the_state_folder_of_the_user(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     asyncio.run(LocalPorts("shop").allocate("a"))
     assert (tmp_path / "steersman" / "ports.json").exists()
+
+
+@pytest.mark.parametrize("exists", [True, False])
+async def test_a_link_in_place_of_the_registry_is_not_followed(tmp_path, exists):
+    """Whoever can write to the folder could otherwise overwrite or create any file of this user."""
+    target = tmp_path / "target"
+    if exists:
+        target.write_text("")
+    (tmp_path / "ports.json").symlink_to(target)
+    assert await LocalPorts("shop", tmp_path / "ports.json").allocate("web")
+    assert (target.read_text() if target.exists() else None) == ("" if exists else None)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+async def test_a_registry_of_another_user_is_not_used(tmp_path):
+    file = tmp_path / "ports.json"
+    file.write_text("")
+    os.chown(file, 65534, 65534)
+    assert await LocalPorts("shop", file).allocate("web")
+    assert file.read_text() == ""

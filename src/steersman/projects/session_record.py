@@ -99,6 +99,7 @@ def clean_session(state: Path) -> None:
 def find_sessions(environment: Mapping[str, str]) -> list[SessionRecord]:
     """The records of all projects, including those of killed processes. Raises `ProjectError` if it may not look."""
     home = state_home(environment)
+    _check_home(home)
     try:
         folders = sorted(each.path for each in os.scandir(home))
     except PermissionError as error:
@@ -134,6 +135,7 @@ def locked(state: Path) -> Generator[None]:
     Raises `SessionRunning` if another process has the lock, and `ProjectError` if the folder cannot be made, belongs to
     another user or is a symbolic link. The second check comes before any access to the files of the folder.
     """
+    _check_home(state.parent)
     try:
         open_session(state)
     except OSError as error:
@@ -157,6 +159,21 @@ def locked(state: Path) -> Generator[None]:
             os.ftruncate(descriptor, 0)
     finally:
         os.close(descriptor)
+
+
+def _check_home(home: Path) -> None:
+    """Raise `ProjectError` if another user owns the folder of all state folders, who could replace these at any time."""
+    try:
+        owner = home.stat().st_uid
+    except OSError:
+        return  # it is missing, or the next access says why it cannot be used
+    trusted = {os.geteuid(), 0}
+    if os.geteuid() == 0 and (sudo := os.environ.get("SUDO_UID", "")).isdecimal():
+        trusted.add(int(sudo))
+    if owner not in trusted:
+        raise ProjectError(
+            _state_advice(home, PermissionError(errno.EPERM, f"it belongs to another user, uid {owner}"))
+        )
 
 
 def _state_advice(folder: Path, error: OSError) -> str:

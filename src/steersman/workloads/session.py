@@ -31,9 +31,11 @@ def open_session(root: Path | None = None, *, kubeconfig: Path | None = None) ->
     if root is None:
         root = Path(tempfile.mkdtemp(prefix="steersman-"))
     root = root.absolute()
-    places = (root, root / "logs", root / "state")
-    for place in places:
-        place.mkdir(mode=0o700, parents=True, exist_ok=True)
+    # The mode of `mkdir` does not apply to the parents that it makes: with a lax umask, others could write there.
+    for place in [each for each in reversed(root.parents) if not each.exists()]:
+        place.mkdir(mode=0o700, exist_ok=True)
+    for place in (root, root / "logs", root / "state"):
+        place.mkdir(mode=0o700, exist_ok=True)
         _make_private(place)
     return SessionFolder(
         root=root, kubeconfig=kubeconfig or root / "kubeconfig", logs=root / "logs", state=root / "state"

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import fcntl
 import hashlib
 import logging
 import os
+import stat
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -104,7 +106,7 @@ class LocalPorts:
         """The claims of all projects, which no other process changes meanwhile. Changes are written at the end."""
         try:
             self._file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            descriptor = os.open(self._file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _MODE)
+            descriptor = _open_own(self._file)
         except OSError as error:
             _log.warning("%s cannot be used, so ports are not remembered: %s", self._file, error.strerror)
             yield []
@@ -121,3 +123,13 @@ class LocalPorts:
             file.seek(0)
             file.write(data)
             file.truncate()
+
+
+def _open_own(file: Path) -> int:
+    """Open or create a file of this user. Raises OSError for a link, a pipe, or a file of another user."""
+    descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, _MODE)
+    found = os.fstat(descriptor)
+    if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
+        os.close(descriptor)
+        raise PermissionError(errno.EPERM, "it is not a file of this user")
+    return descriptor
