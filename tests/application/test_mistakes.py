@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -242,6 +243,18 @@ def test_files_that_are_no_files(tmp_path: Path, kind: str) -> None:
     for named in ({"files": [path]}, {}):
         text = "include: [x.yaml]\nservices: {a: {command: x}}"
         assert f"cannot read {path}: " in problems(tmp_path, text, **named)
+
+
+def test_a_file_with_nothing_to_read_now(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel calls some of its files regular that behave like a pipe, such as /proc/kmsg; a pipe stands for one here."""
+    path = tmp_path / "x.yaml"
+    os.mkfifo(path)
+    writer = os.open(path, os.O_RDWR)
+    monkeypatch.setattr(stat, "S_ISREG", lambda mode: True)
+    try:
+        assert f"cannot read {path}: " in problems(tmp_path, "include: [x.yaml]\nservices: {a: {command: x}}")
+    finally:
+        os.close(writer)
 
 
 async def test_many_included_files(tmp_path: Path) -> None:

@@ -28,8 +28,10 @@ def read_text(file: Path, report: Report, *, named_at: Node | None = None) -> st
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             report.error(where, f"cannot read {file}: it is not a regular file")
             return None
-        with os.fdopen(descriptor, "rb", closefd=False) as opened:
-            data = opened.read(_BYTES_MAX + 1)
+        # A file of /proc may have no end, or nothing to read now: then this fails instead of waiting.
+        data = b""
+        while len(data) <= _BYTES_MAX and (piece := os.read(descriptor, _BYTES_MAX + 1 - len(data))):
+            data += piece
     except OSError as error:
         report.error(where, f"cannot read {file}: {error.strerror}")
         return None
