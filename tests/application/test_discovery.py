@@ -77,6 +77,21 @@ def test_a_link_of_another_user_is_refused(folder: Path) -> None:
         load_application(folder, environment={})
 
 
+@pytest.mark.parametrize("name", ["steersman.yaml", ".env"])
+def test_a_file_that_every_user_can_write_is_refused_in_a_shared_folder(name: str, folder: Path) -> None:
+    """Another user may have linked a lock file there, whose owner is root, and have written it."""
+    (folder.parent / "steersman.yaml").write_text(TEXT, encoding="utf-8")
+    lock = folder / "lock"
+    lock.write_text(TEXT if name.endswith("yaml") else "A=1\n", encoding="utf-8")
+    lock.chmod(0o666)
+    (folder.parent / name).unlink(missing_ok=True)
+    (folder.parent / name).hardlink_to(lock)
+    assert load_application(folder, environment={}).services
+    folder.parent.chmod(0o1777)
+    with pytest.raises(ApplicationError, match=rf"every user can write .*{name}.* write -f "):
+        load_application(folder, environment={})
+
+
 @as_root
 def test_root_runs_the_files_of_the_user_who_called_sudo(folder: Path) -> None:
     """That user could run anything as root."""

@@ -1,12 +1,14 @@
 """Finds the files of an application.
 
 Guarantee: a file of a parent folder counts only if the file and its folder belong to this user or to root. Otherwise
-another user could put a file into a shared folder, such as ``/tmp``, and run programs as every user below it.
+another user could put a file into a shared folder, such as ``/tmp``, and run programs as every user below it. In a shared
+folder, a file that every user can write does not count either: it may be a hard link to a lock file of root.
 """
 
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -55,6 +57,13 @@ def check_owners(files: Sequence[Path], folder: Path, environment: Mapping[str, 
                         f" folder: if you trust that user, write -f {shown(str(file))}"
                     )
                 )
+        if _is_shared(file):
+            raise ApplicationError(
+                Problem(
+                    f"every user can write {file}, and could run programs as you by a file in a parent folder:"
+                    f" if you trust them, write -f {shown(str(file))}"
+                )
+            )
 
 
 def _owners(file: Path) -> Iterator[tuple[Path, int]]:
@@ -66,6 +75,11 @@ def _owners(file: Path) -> Iterator[tuple[Path, int]]:
             for each in (target, target.parent):
                 if each.exists():
                     yield each, each.stat().st_uid
+
+
+def _is_shared(file: Path) -> bool:
+    """Whether every user can write a file, in a folder where every user can make one. The sticky bit marks such folders."""
+    return file.exists() and bool(file.stat().st_mode & stat.S_IWOTH and file.parent.stat().st_mode & stat.S_ISVTX)
 
 
 def is_procfile(files: Sequence[Path]) -> bool:
