@@ -133,7 +133,7 @@ manager.controller(Site).owns(ConfigMap).run_with(reconcile)
     assert (
         capsys.readouterr().out
         == """\
-change ConfigMap default/page (not tried: the object to be deleted still exists), for Site default/web0
+change ConfigMap default/page (deleted and created again, not tried: the object to be deleted still exists), for Site default/web0
     data:
   -   a: "0"
   +   a: "1"

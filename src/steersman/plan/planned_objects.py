@@ -65,6 +65,8 @@ class PlannedObject(msgspec.Struct):
     after: Tree | None
     #: Whether it would be deleted; with finalizers it would still exist.
     deleted: bool = False
+    #: Whether it would be deleted and created again.
+    replaced: bool = False
     #: The body sent to create it, without the server's additions.
     sent: Tree | None = None
     real_version: str = ""
@@ -154,6 +156,7 @@ class PlannedObjects:
         """Record a creation, also after a planned deletion; returns the object to show to readers."""
         planned = self._take(place, None)
         again = planned.after is not None and not planned.deleted and _content(planned.after) == _content(tree)
+        planned.replaced = planned.replaced or planned.deleted
         planned.sent, planned.deleted = sent, False
         return self._becomes(planned, tree, note, same=again)
 

@@ -175,10 +175,11 @@ def _changes(planned: PlannedObject) -> Iterator[PlannedChange]:
         yield _created(planned, after or {}, notes, common)
         return
     lines = diff_lines(_but(before, "status"), _but(after or {}, "status"))
-    if lines:
+    if lines or planned.replaced:
+        again = ("deleted and created again",) if planned.replaced else ()
         yield PlannedChange(
             action="change",
-            notes=notes,
+            notes=(*again, *notes),
             diff=_printed(lines),
             **common,
             before=_but(before, "status"),
