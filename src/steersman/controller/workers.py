@@ -296,8 +296,7 @@ class Controller:
             except TimeoutError:
                 names = ", ".join(name.partition(" ")[2] for name in self._waiting_for)
                 _log.warning(
-                    "controller %s is waiting for %s: install its CRD (steersman generate crds MODULE | kubectl apply -f -),"
-                    " and allow this program to list and watch it (steersman generate rbac MODULE)",
+                    "controller %s waits for %s: install its CRD (generate crds), and allow listing it (generate rbac)",
                     self.name,
                     names,
                     extra={"controller": self.name},
@@ -383,18 +382,12 @@ class Controller:
 
     def _watch_loops(self, taken: Taken, result: Result, log: WriteLog, logger: ReconcileLogger, began: float) -> str:
         """Delay a key that writes in every reconcile. Returns why; empty if it is not hot."""
-        request = taken.request
-        outcome = result.outcome if isinstance(result, Finished) else None
-        asked = outcome.delay if isinstance(outcome, RequeueAfter) else None
-        loop = None
-        if asked is not None:
-            loop = self._loops.requeued(request, taken.causes, asked=asked, now=_time(), rng=randomness())
-        if loop is None and (not isinstance(outcome, Done | RequeueAfter) or not log.writes):
+        request, outcome = taken.request, result.outcome if isinstance(result, Finished) else None
+        if not isinstance(outcome, Done | RequeueAfter):
             self._loops.ended(request)
             return ""
-        loop = loop or self._loops.wrote(
-            request, taken.causes, log, began=began, now=_time(), rng=randomness(), asked=asked
-        )
+        asked, at = outcome.delay if isinstance(outcome, RequeueAfter) else None, _time()
+        loop = self._loops.succeeded(request, taken.causes, log, began=began, now=at, rng=randomness(), asked=asked)
         if loop is None:
             return ""
         self._queue.throttle(request, loop.delay)

@@ -124,6 +124,25 @@ class HotLoops:
         if key.any_runs < ANY_RUNS:
             self._hot.pop(request, None)
 
+    def succeeded(
+        self,
+        request: Request,
+        causes: Causes,
+        log: WriteLog,
+        *,
+        began: float,
+        now: float,
+        rng: Random,
+        asked: float | None = None,
+    ) -> Loop | None:
+        """Record a reconcile that succeeded. Returns its loop, or None. ``asked`` is its `RequeueAfter` in seconds."""
+        if asked is not None and (loop := self.requeued(request, causes, asked=asked, now=now, rng=rng)) is not None:
+            return loop
+        if not log.writes:
+            self.ended(request)
+            return None
+        return self.wrote(request, causes, log, began=began, now=now, rng=rng, asked=asked)
+
     def wrote(
         self,
         request: Request,
