@@ -443,11 +443,7 @@ class Informer(Generic[T]):
     def missing(self, scope: str) -> None:
         """Note that the server does not serve the kind, so that reads do not wait for it."""
         if scope not in self._absent:
-            _log.info(
-                "kind %s is not served; waiting until its CRD is installed, for example with: "
-                "steersman generate crds MODULE | kubectl apply -f -",
-                self.gvk,
-            )
+            _log.info("kind %s is not served; waiting for its CRD: steersman generate crds MODULE", self.gvk)
         self._absent.add(scope)
         self._settle()
 
