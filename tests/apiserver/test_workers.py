@@ -51,6 +51,26 @@ async def test_a_small_patch_of_a_large_object_leaves_the_loop_to_others(raw):
     assert turns.count > 20 * used
 
 
+async def test_a_change_of_a_large_object_goes_to_a_thread_once_for_each_part(raw, monkeypatch):
+    """A busy loop and a thread wait for each other each time: the change, its verdict, the bytes to store."""
+    await raw.post(MAPS, {"metadata": {"name": "x", "finalizers": ["a.io/b"]}, "data": {"k": "v" * LARGE}})
+    in_thread, count = Workers._in_thread, 0
+
+    async def counted(workers, work):
+        nonlocal count
+        count += 1
+        return await in_thread(workers, work)
+
+    monkeypatch.setattr(Workers, "_in_thread", counted)
+    assert (await raw.patch(f"{MAPS}/x", {"data": {"a": "b"}})).code == 200
+    changed, count = count, 0
+    await raw.delete(f"{MAPS}/x")
+    count = 0
+    assert (await raw.patch(f"{MAPS}/x", {"metadata": {"finalizers": None}})).code == 200
+    assert (await raw.get(f"{MAPS}/x")).code == 404
+    assert (changed, count) == (3, 2)
+
+
 async def test_only_so_many_large_requests_are_processed_at_a_time():
     """The trees of all that wait would be in memory."""
     workers, under_way, most = Workers(), 0, 0

@@ -97,6 +97,8 @@ class Strategy:
     #: Whether the kind's own rules repeat the checks of immutable metadata.
     judges_changes = True
     knows_finalizers = True
+    #: Whether objects need scarce values, see `allocate`.
+    allocates = False
     #: The default grace period of a deletion in seconds; None: no grace period. See `grace`.
     grace_period: int | None = None
     #: Whether the first deletion only marks the object, and the next one removes it (Namespaces).

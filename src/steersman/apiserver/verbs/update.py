@@ -151,13 +151,8 @@ class Change:
         context, request, definition = self._context, self._request, self._context.definition
         size = self._size(record)
         shown = await context.readable(record)
-        old = await context.workers.run(lambda: decode_served(definition, shown), size=size)
-        if self._uid and self._uid != old["metadata"].get("uid"):
-            found = old["metadata"].get("uid", "")
-            raise self._uid_conflict(
-                f"Precondition failed: UID in precondition: {self._uid}, UID in object meta: {found}"
-            )
-        obj = await self._computed(lambda: self._changed(shown, old), size)
+        # Few computations: for each, the loop and a thread wait for each other.
+        old, obj = await self._computed(lambda: self._changed(shown), size)
         managed = obj["metadata"].get("managedFields")
         attributes = Attributes(
             context,
@@ -175,10 +170,12 @@ class Change:
         keep_readable(request, obj["metadata"], managed)
         warn_of_duplicate_owners(request, obj["metadata"], admitted=True)
         self._check_version(obj["metadata"], record)
-        await context.workers.run(lambda: self._judge(obj, old), size=size)
-        if self._part != "status":
+        if self._part != "status" and definition.strategy.allocates:
+            await context.workers.run(lambda: self._judge(obj, old), size=size)
             await definition.strategy.allocate(obj, old, context, dry_run=self._options.dry_run)
-        is_same = await context.workers.run(lambda: forget_new_times(obj, old), size=size)
+            is_same = await context.workers.run(lambda: forget_new_times(obj, old), size=size)
+        else:
+            is_same = await context.workers.run(lambda: self._judged_same(obj, old), size=size)
         await context.admission.validate(attributes)
         if _is_finished(definition, obj, old):
             return await self._delete(record, obj)
@@ -187,20 +184,31 @@ class Change:
             return shown
         return await self._put(record, obj, always=unfinished)
 
-    async def _computed(self, compute: Callable[[], Tree], size: int) -> Tree:
+    async def _computed(self, compute: Callable[[], tuple[Tree, Tree]], size: int) -> tuple[Tree, Tree]:
         """The result of a computation that may need objects which only a webhook can convert."""
         workers = self._context.workers
         if self.results is None:
             return await workers.run(compute, size=size)
         return await self.results.completed(lambda: workers.run(compute, size=size))
 
-    def _changed(self, record: Record, old: Tree) -> Tree:
-        """The object after the change, with its managed fields."""
+    def _changed(self, record: Record) -> tuple[Tree, Tree]:
+        """The object before the change, and after it with its managed fields."""
         context = self._context
+        old = decode_served(context.definition, record)
+        found = old["metadata"].get("uid", "")
+        if self._uid and self._uid != found:
+            raise self._uid_conflict(
+                f"Precondition failed: UID in precondition: {self._uid}, UID in object meta: {found}"
+            )
         obj = self._transform({} if self.replaces else decode_served(context.definition, record))
         if self._manages:
             obj = managed_update(context, self._request, old, obj, self._options.field_manager, self.results)
-        return obj
+        return old, obj
+
+    def _judged_same(self, obj: Tree, old: Tree) -> bool:
+        """Validate the change; returns whether it changes nothing but times of managed fields."""
+        self._judge(obj, old)
+        return forget_new_times(obj, old)
 
     def _judge(self, obj: Tree, old: Tree) -> None:
         self._prepare(obj, old)

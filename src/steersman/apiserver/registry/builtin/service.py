@@ -65,6 +65,7 @@ class ServiceStrategy(BuiltinStrategy):
 
     names = "label"
     create_on_update = True
+    allocates = True
 
     def fill(self, obj: Tree) -> None:
         spec: Tree = obj["spec"]
