@@ -56,7 +56,9 @@ class Binding(Generic[T]):
         kind = getattr(item, "kind", "")
         if self.reads and kind and kind != self.reads:
             key = key_of(raw)
-            raise DecodeError(f"cannot decode {self.gvk.kind} {key}: the server sent an object of kind {kind:.100}")
+            raise DecodeError(
+                f"cannot decode {self.gvk.kind} {key}: the server sent an object of kind {str(kind)[:100]}"
+            )
         return item
 
     def reading(self, decode: Callable[[bytes], Any], *, reads: str = "") -> Binding[Any]:
