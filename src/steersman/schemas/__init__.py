@@ -18,7 +18,6 @@ from steersman.schemas.definition import crd_for as crd_for, crd_yaml as crd_yam
 from steersman.schemas.embedded_objects import embedded_problems as embedded_problems
 from steersman.schemas.list_types import list_type_problems as list_type_problems
 from steersman.schemas.object_form import ObjectForm as ObjectForm, form_of as form_of
-from steersman.schemas.partial_objects import convert_parts as convert_parts, lacks_parts as lacks_parts
 from steersman.schemas.quick_validation import constraint_check as constraint_check, quick_check as quick_check
 from steersman.schemas.structural_schema import (
     QUANTITY_PATTERN as QUANTITY_PATTERN,
@@ -34,10 +33,6 @@ from steersman.schemas.validation import (
 
 # Imported on first use: only some programs need them.
 if TYPE_CHECKING:
-    from steersman.schemas.definition_losses import (
-        removed_parts as removed_parts,
-        version_differences as version_differences,
-    )
     from steersman.schemas.field_path import PathRefused as PathRefused, resolve_path as resolve_path
     from steersman.schemas.schema_texts import (
         SCHEMA_FIELDS as SCHEMA_FIELDS,
@@ -58,6 +53,12 @@ if TYPE_CHECKING:
         conversion_problem as conversion_problem,
         is_schema as is_schema,
         structural_problems as structural_problems,
+    )
+    from steersman.schemas.versions import (
+        convert_parts as convert_parts,
+        lacks_parts as lacks_parts,
+        removed_parts as removed_parts,
+        version_differences as version_differences,
     )
 else:
     __getattr__, __dir__ = lazy_names()

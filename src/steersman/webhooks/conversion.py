@@ -7,7 +7,7 @@ Guarantees
 - An edited annotation cannot make an object unreadable: fields that would make it invalid are not restored.
 - Metadata other than labels and annotations passes unchanged, as the API server requires.
 - User code never sees an object without its name or without a required part. kube-apiserver sends such objects when it prunes
-  fields for server-side apply: they are converted as far as they are there (see `steersman.schemas.partial_objects`).
+  fields for server-side apply: they are converted as far as they are there (see `steersman.schemas.versions`).
 - If one object cannot be converted, the whole review fails with its name and the reason, as the API server requires.
 """
 
