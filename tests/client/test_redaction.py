@@ -28,12 +28,13 @@ async def test_errors_about_a_secret(client: Client, namespace: str, caplog: pyt
     caplog.set_level(logging.DEBUG)
     metadata = ObjectMeta(name="pw", namespace=namespace)
     wrong = Secret(metadata=metadata, string_data={"pin": 9021047})  # type: ignore[dict-item]
-    for write in (client.apply, client.create):
-        with pytest.raises(ApiError) as caught:
-            await write(wrong)
-        assert "9021047" not in shown(caught.value, caplog)
-        assert "stringData" in str(caught.value)
     tree = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "pw", "namespace": namespace}}
+    for written, kind in ((wrong, TypeError), (Unstructured(tree | {"stringData": {"pin": 9021047}}), ApiError)):
+        for write in (client.apply, client.create):
+            with pytest.raises(kind) as caught:
+                await write(written)
+            assert "9021047" not in shown(caught.value, caplog)
+            assert "stringData" in str(caught.value)
     for field, value in (("data", VALUE), ("data", [VALUE]), ("stringData", {"a": [VALUE]})):
         with pytest.raises(ApiError) as caught:
             await client.create(Unstructured(tree | {field: value if isinstance(value, dict) else {"a": value}}))
