@@ -153,7 +153,7 @@ def test_mistakes_are_sentences(module, capsys):
     for also, said in (
         ("pods=lst", "lst is not a verb of RBAC; did you mean list?"),
         ("jobs.bacth=create", "there is no API group bacth; did you mean batch?"),
-        ("roles.rbac.authorisation.k8s.io=bind", "did you mean rbac.authorization.k8s.io?"),
+        ("roles.rbac.authorizaton.k8s.io=bind", "did you mean rbac.authorization.k8s.io?"),
         (
             "clusterroles.rbac.authorization.k8s.io/admin=bind",
             "write --also clusterroles.rbac.authorization.k8s.io:admin=bind",
