@@ -203,6 +203,13 @@ async def test_a_scale_that_cannot_be_recorded_ends_no_session(session, monkeypa
     reports = await session.edit(SHOP.replace("command: web", "command: web, scale: 2"))
     assert any("cannot record the scales of web: [Errno 28] No space left" in each for each in reports)
     assert session.project.application.services["web"].scale == 2
+    session.project.set_page("http://127.0.0.1:2", "key")
+    assert "cannot record the page, so steersman page finds none: [Errno 28]" in session.reports[-1]
+    with pytest.raises(
+        Failure, match=r"nothing changes:\n.*cannot record it in .*: No space left on device; free space"
+    ):
+        await session.scale("web=4")
+    assert session.project.record.scales["web"] == 2
 
 
 async def test_a_scale_does_not_apply_an_edit_that_was_refused(session):

@@ -148,7 +148,11 @@ class Project:
     def set_page(self, address: str, key: str) -> None:
         """Record the page, for other processes of this user."""
         self.record.page, self.record.page_key = address, key
-        write_record(self.record)
+        try:
+            write_record(self.record)
+        except OSError as error:
+            # The disk may be full: the services run, and only the command that prints a new link does not work.
+            self._report(f"cannot record the page, so steersman page finds none: {error}")
 
     def _clean(self) -> None:
         """Remove the files of a killed session."""
@@ -284,7 +288,13 @@ class Project:
             self._check_scales(wanted)
         except ApplicationError as error:
             raise Invalid(_failure(422, "Invalid", str(error))) from None
-        self._record_scales(wanted)
+        before = self.record.scales
+        try:
+            self._record_scales(wanted)
+        except OSError as error:
+            self.record.scales = before
+            text = f"cannot record it in {self.state}: {error.strerror}; free space on that disk, or mend the folder"
+            raise Invalid(_failure(422, "Invalid", text)) from None
         self._rescaled.set()
         return self.record.scales
 
