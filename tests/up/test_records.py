@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from steersman.aio import Supervisor
 from steersman.cli.failure import Failure
 from steersman.cli.up import down
 from steersman.cli.up.down import DownOptions, run_down
-from steersman.cli.up.places import run_command
+from steersman.cli.up.page import run_page
+from steersman.cli.up.places import PlaceOptions, run_command
 from steersman.cli.up.ps import PsOptions, run_ps
 from steersman.projects import (
     ProjectError,
@@ -120,3 +122,28 @@ def test_a_user_without_a_home_folder_gets_a_sentence(number, monkeypatch):
 
     with pytest.raises(Failure, match=f"^{os.strerror(number)}"):
         run_command(work)
+
+
+def test_the_error_of_a_task_is_a_sentence():
+    """Otherwise a session that ends while up waits for it would show a traceback of groups."""
+
+    async def fail() -> None:
+        raise Failure("the session ended")
+
+    async def work() -> int:
+        async with Supervisor() as tasks:
+            tasks.start(fail(), name="session")
+            await asyncio.Event().wait()
+        return 0
+
+    with pytest.raises(Failure, match=r"^the session ended"):
+        run_command(work)
+
+
+def test_the_page_of_a_suspended_session_is_refused(record, monkeypatch):
+    """It would wait for ever: the session does not answer."""
+    record.start = start_time(os.getpid()) or 0
+    write_record(record)
+    monkeypatch.setattr("steersman.cli.up.places.is_suspended", lambda _: True)
+    with pytest.raises(Failure, match="shop is suspended: resume it with fg"):
+        run_page(PlaceOptions())

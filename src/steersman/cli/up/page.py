@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from steersman.cli.console import show_data
 from steersman.cli.failure import Failure
-from steersman.cli.up.places import PlaceOptions, run_command
+from steersman.cli.up.places import PlaceOptions, refuse_suspended, run_command
 from steersman.ui.page import AccessRefused, new_link
 
 
@@ -15,6 +15,7 @@ def run_page(options: PlaceOptions) -> int:
 
 async def _print_link(options: PlaceOptions) -> int:
     record = options.running()
+    refuse_suspended(record)
     if not record.page:
         raise Failure(f"{record.name} has no page yet: the session is still starting; try again")
     try:

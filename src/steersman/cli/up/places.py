@@ -15,7 +15,7 @@ import msgspec
 
 from steersman.application import SCALE_MAX, ApplicationError
 from steersman.cli.failure import Failure, Misuse
-from steersman.errors import ApiError
+from steersman.errors import ApiError, error_leaves
 from steersman.projects import ApplicationSource, ProjectError, SessionRecord, find_session, state_home
 from steersman.telemetry import configure_logging
 from steersman.ui import ActionRefused
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from steersman.ui import Board
 
 
+#: Errors whose message is for the user.
+_TOLD = (Failure, ApplicationError, ProjectError, ActionRefused, ApiError, OSError)
 #: The document of a session's state: a client reads and ends it there.
 EXECUTION = "/admin/execution"
 
@@ -81,7 +83,7 @@ def run_command(work: Callable[[], Coroutine[Any, Any, int]]) -> int:
     """Run a command. Errors of the application, the session and the server become a `Failure` with a message."""
     configure_logging(level="ERROR", form="terminal")
     try:
-        return asyncio.run(work())
+        return asyncio.run(_alone(work()))
     except ApplicationError as error:
         raise Failure(f"the application has errors:\n{error}") from error
     except (ProjectError, ActionRefused, ApiError) as error:
@@ -89,6 +91,17 @@ def run_command(work: Callable[[], Coroutine[Any, Any, int]]) -> int:
     except OSError as error:
         where = f"cannot use {error.filename}: " if error.filename else ""
         raise Failure(f"{where}{error.strerror or error}{_advice(error)}") from error
+
+
+async def _alone(work: Coroutine[Any, Any, int]) -> int:
+    """Run a command. An error of one of its tasks that has a sentence is raised without the group around it."""
+    try:
+        return await work
+    except ExceptionGroup as group:
+        told = [each for each in error_leaves(group) if isinstance(each, _TOLD)]
+        if not told:
+            raise
+        raise told[0] from group
 
 
 def _advice(error: OSError) -> str:
@@ -102,13 +115,18 @@ def _advice(error: OSError) -> str:
     return f": free space on {state}, or set XDG_STATE_HOME to a folder on another disk"
 
 
-@asynccontextmanager
-async def connected_board(record: SessionRecord) -> AsyncGenerator[tuple[Client, Board]]:
-    """The board of a running session. Raises `Failure` if the session is suspended, because it cannot answer."""
+def refuse_suspended(record: SessionRecord) -> None:
+    """Raise `Failure` if the session is suspended: it would never answer."""
     if is_suspended(record.pid):
         raise Failure(
             f"{record.name} is suspended: resume it with fg in its terminal, or with: kill -CONT {record.pid}"
         )
+
+
+@asynccontextmanager
+async def connected_board(record: SessionRecord) -> AsyncGenerator[tuple[Client, Board]]:
+    """The board of a running session. Raises `Failure` if the session is suspended, because it cannot answer."""
+    refuse_suspended(record)
     # Imported late: `up` prints its first lines before it imports a client.
     from steersman.client import Client  # noqa: PLC0415
     from steersman.ui import Board  # noqa: PLC0415
