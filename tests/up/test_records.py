@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from steersman.aio import Supervisor
+from steersman.cli import main
 from steersman.cli.failure import Failure
 from steersman.cli.up import down
 from steersman.cli.up.down import DownOptions, run_down
@@ -147,3 +148,9 @@ def test_the_page_of_a_suspended_session_is_refused(record, monkeypatch):
     monkeypatch.setattr("steersman.cli.up.places.is_suspended", lambda _: True)
     with pytest.raises(Failure, match="shop is suspended: resume it with fg"):
         run_page(PlaceOptions())
+
+
+def test_a_negative_number_of_lines_is_refused(capsys):
+    with pytest.raises(SystemExit):
+        main(["logs", "--tail=-1", "web"])
+    assert "'-1': write a number, at least 0" in capsys.readouterr().err

@@ -13,7 +13,7 @@ from typing import Any
 from steersman._version import __version__
 from steersman.cli.console import ConsoleParser, take_over_reports, tell_failure
 from steersman.cli.failure import Failure
-from steersman.cli.number_arguments import port, seconds
+from steersman.cli.number_arguments import count, port, seconds
 from steersman.cli.uncollected_imports import uncollected_imports
 from steersman.cli.up.leading_options import add_leading_options, merge_leading_options
 from steersman.cli.up.parsers import add_application_commands, add_place, add_project, add_terminal
@@ -314,7 +314,7 @@ def _add_logs(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-f", "--follow", action="store_true", help="wait for further lines until the program ends")
     sources = ("stdout", "stderr", "startup_stdout", "startup_stderr", "system")
     parser.add_argument("--source", choices=sources, help="only for an object; default: stdout")
-    parser.add_argument("--tail", type=int, metavar="LINES", help="print only the newest LINES lines")
+    parser.add_argument("--tail", type=count, metavar="LINES", help="print only the newest LINES lines")
     parser.add_argument("-t", "--timestamps", action="store_true", help="begin each line with its time")
     parser.add_argument(
         "--line-numbers", action="store_true", help="only for an object: begin each line with its number"

@@ -23,3 +23,10 @@ def port(text: str) -> int:
     if not text.isascii() or not text.isdigit() or int(text) > _PORT_MAX:
         raise argparse.ArgumentTypeError(f"{text!r} is not a port: write a number from 0 (any free one) to {_PORT_MAX}")
     return int(text)
+
+
+def count(text: str) -> int:
+    """A number of things, at least 0."""
+    if not text.isascii() or not text.isdigit():
+        raise argparse.ArgumentTypeError(f"{text!r}: write a number, at least 0")
+    return int(text)
