@@ -514,3 +514,14 @@ async def test_dependents_stop_first(source):
 
         await asyncio.gather(project.stop(), watch())
         assert ended == ["web", "api", "db"]
+
+
+async def test_an_edit_while_the_session_starts_is_applied(source, folder):
+    """The files are read before the session can watch them."""
+    reports: list[str] = []
+    project = project_of(source, reports=reports)
+    (folder / "steersman.yaml").write_text(SHOP.replace("command: web", "command: site"))
+    async with project:
+        await eventually(lambda: "edit applied: web changed" in reports)
+    async with project_of(source, reports=reports):
+        assert len(reports) == 1, "no edit, no report"

@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
@@ -84,6 +84,7 @@ class Project:
         self._applying = asyncio.Lock()
         #: The application with the scales of its files.
         self._declared = source.read(self._selection)
+        self._read_versions = _versions(self._declared.files)
         self.application = with_scales(self._declared, self._selection.scales)
         self.identity = ProjectIdentity(self.application.folder.resolve(), self.application.name)
         self.state = self.identity.state_folder(source.environment)
@@ -126,6 +127,9 @@ class Project:
                 report=self._report,
             )
             self._watch(self.application)
+            if _versions(self.application.files) != self._read_versions:
+                # An edit before the watch began.
+                self._edited.set()
             tasks.start(self._follow_edits(), name="project: edits")
             tasks.start(self._follow_scales(), name="project: scales")
             tasks.start(self._guard_state(), name="project: state folder")
@@ -395,6 +399,19 @@ class Project:
         # The record of another session is not ours to write.
         if not self._guard.is_lost():
             write_record(self.record)
+
+
+def _versions(files: Iterable[Path]) -> list[tuple[int, ...]]:
+    """What shows that a file was edited or replaced; empty for one that is gone."""
+    found: list[tuple[int, ...]] = []
+    for file in files:
+        try:
+            status = file.stat()
+        except OSError:
+            found.append(())
+        else:
+            found.append((status.st_mtime_ns, status.st_size, status.st_ino))
+    return found
 
 
 def _scales_of(application: Application) -> dict[str, int]:
