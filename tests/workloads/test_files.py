@@ -86,6 +86,31 @@ async def test_changes_of_files_are_reported(tmp_path):
 
 
 @linux
+@pytest.mark.parametrize("glob", ["app/src", "app/src/**/*.py", "app/src/a.py"])
+@pytest.mark.parametrize("gone", ["app/src", "app"])
+@pytest.mark.parametrize("is_link", [False, True])
+async def test_a_folder_that_is_removed_and_made_again_is_watched(tmp_path, glob, gone, is_link):
+    """A checkout of another branch, or a build, replaces folders."""
+    source = tmp_path / "app" / "src"
+    source.mkdir(parents=True)
+    seen: list[str] = []
+    async with InotifyWatcher() as watcher:
+        watcher.watch("web", Watched(str(tmp_path), (glob,)), seen.append)
+        shutil.rmtree(tmp_path / gone)
+        # The watcher has forgotten the old folder before the new one appears.
+        await eventually(lambda: not any(name == gone for name, _ in watcher._subscriptions["web"].folders.values()))
+        if is_link:
+            (tmp_path / "other" / "src").mkdir(parents=True)
+            (tmp_path / gone).symlink_to(tmp_path / "other" / ("src" if gone.endswith("src") else ""))
+        else:
+            source.mkdir(parents=True)
+        await eventually(lambda: any(name == "app/src" for name, _ in watcher._subscriptions["web"].folders.values()))
+        seen.clear()
+        (source / "a.py").write_text("1")
+        await eventually(lambda: "app/src/a.py" in seen)
+
+
+@linux
 async def test_an_edited_file_restarts_a_program(tmp_path):
     (tmp_path / "main.py").write_text("1")
     async with InotifyWatcher() as watcher, workloads_plane(tmp_path, files=watcher) as plane:

@@ -63,4 +63,8 @@ def roots(globs: Iterable[str]) -> list[tuple[str, bool]]:
         # A last part such as *.py stands for names in one folder; * and ** also for folders, with all below.
         is_deep = fixed < len(parts) - 1 or parts[-1] == "*" or "**" in parts[-1]
         found[root] = found.get(root, False) or is_deep
+        if parts[0] not in {"", ".."}:
+            # The folders above show that this one is removed and made again.
+            for number in range(fixed):
+                found.setdefault("/".join(parts[:number]), False)
     return sorted(found.items())

@@ -39,6 +39,8 @@ class _Subscription:
         self.on_problem = on_problem
         #: The problems that were reported.
         self.problems: set[str] = set()
+        #: The folders to watch, also those that do not exist now.
+        self.roots = roots(watched.paths)
         #: The watched folders by descriptor, relative to the folder of the globs, and whether with those below.
         self.folders: dict[int, tuple[str, bool]] = {}
 
@@ -88,7 +90,7 @@ class InotifyWatcher:
             return
         self.forget(key)
         subscription = self._subscriptions[key] = _Subscription(watched, listener, on_problem)
-        for root, is_deep in roots(watched.paths):
+        for root, is_deep in subscription.roots:
             self._add(subscription, root, is_deep=is_deep)
 
     def forget(self, key: str) -> None:
@@ -146,6 +148,11 @@ class InotifyWatcher:
             return
         folder, is_deep = known
         path = f"{folder}/{name}" if folder else name
+        if mask & (CREATE | MOVED_TO):
+            # A folder that was removed, or did not exist, may be back, perhaps as a link.
+            for root, is_below in subscription.roots:
+                if root == path or root.startswith(f"{path}/"):
+                    self._add(subscription, root, is_deep=is_below, report=True)
         if not mask & IS_FOLDER:
             # A new file is reported when it is complete.
             if not mask & CREATE:
