@@ -18,11 +18,13 @@ import sys
 import threading
 import traceback
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Final, TextIO
 
 from steersman._version import __version__
+from steersman.cli.failure import Failure
 from steersman.telemetry import MessageFormatter, indented, painted, program_text, rendered, visible
 
 #: Before each line that belongs to the message above it.
@@ -38,8 +40,9 @@ def has_colors(environment: Mapping[str, str], descriptor: int = 1) -> bool:
 
 def show(text: str = "", *, end: str = "\n") -> None:
     """Write a result for people to stdout, at once."""
-    _write(sys.stdout, f"{text}{end}")
-    sys.stdout.flush()
+    with _writing_output():
+        _write(sys.stdout, f"{text}{end}")
+        sys.stdout.flush()
 
 
 def tell(text: str = "") -> None:
@@ -66,15 +69,27 @@ def print_banner(what: str, lines: Iterable[tuple[str, str]]) -> None:
 
 
 def show_data(content: str | bytes) -> None:
-    """Write a result for programs to stdout: exactly, or harmless on a terminal."""
-    if sys.stdout.isatty():
-        _write(sys.stdout, content if isinstance(content, str) else content.decode("utf-8", "surrogateescape"))
-    elif isinstance(content, str):
-        sys.stdout.write(content)
-    else:
+    """Write a result for programs to stdout: exactly, or harmless on a terminal. Raises `Failure` on a full disk."""
+    with _writing_output():
+        if sys.stdout.isatty():
+            _write(sys.stdout, content if isinstance(content, str) else content.decode("utf-8", "surrogateescape"))
+        elif isinstance(content, str):
+            sys.stdout.write(content)
+        else:
+            sys.stdout.flush()
+            sys.stdout.buffer.write(content)
         sys.stdout.flush()
-        sys.stdout.buffer.write(content)
-    sys.stdout.flush()
+
+
+@contextmanager
+def _writing_output() -> Generator[None]:
+    """Say of an error that it is one of the output, not of a file of the command. A closed pipe stays as it is."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise Failure(f"cannot write the output: {error.strerror}") from error
 
 
 class LogCopy:

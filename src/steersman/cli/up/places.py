@@ -88,6 +88,9 @@ def run_command(work: Callable[[], Coroutine[Any, Any, int]]) -> int:
         raise Failure(f"the application has errors:\n{error}") from error
     except (ProjectError, ActionRefused, ApiError) as error:
         raise Failure(str(error)) from error
+    except BrokenPipeError:
+        # The reader of the output is gone, which is not an error.
+        raise
     except OSError as error:
         where = f"cannot use {error.filename}: " if error.filename else ""
         raise Failure(f"{where}{error.strerror or error}{_advice(error)}") from error
