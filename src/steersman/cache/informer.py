@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Hashable, Iterator
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Generic, Self, TypeVar, cast
 
 import msgspec
 
@@ -262,7 +262,7 @@ class Informer(Generic[T]):
         if self.options.metadata_only:
             return decode(PartialObjectMetadata, stored.raw, partial=True)
         if not isinstance(self.kind, Kind):
-            return decode(_as_object(self.kind), stored.raw, partial=stored.partial)
+            return decode(cast("type[Object]", self.kind), stored.raw, partial=stored.partial)
         obj = Unstructured.decode(stored.raw, partial=stored.partial)
         if "kind" not in obj.tree:  # items in lists of built-in kinds lack apiVersion and kind
             obj.tree = {"apiVersion": self.kind.api_version, "kind": self.kind.kind, **obj.tree}
@@ -494,7 +494,3 @@ class Informer(Generic[T]):
     def _advance(self) -> None:
         progress, self._progress = self._progress, asyncio.Event()
         progress.set()
-
-
-def _as_object(kind: type[Any]) -> type[Object]:
-    return kind

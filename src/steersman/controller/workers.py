@@ -31,6 +31,7 @@ from steersman.controller.queue.queue import Queue, QueueClosed
 from steersman.controller.queue.state import QueueOptions, Taken
 from steersman.controller.records import FAILURES, ControllerStatistics, KeyRecord, QueuePlace, Records, ResultLabel
 from steersman.controller.sources.source import EXITS, KindSource, Source, SourceStatistics, finish
+from steersman.controller.spans import describe_span
 from steersman.controller.targets import ANY_SCOPE, Scope
 from steersman.controller.writes.echoes import Echoes
 from steersman.controller.writes.hot_loops import HotLoops
@@ -39,7 +40,7 @@ from steersman.controller.writes.traces import WriteTraces, begin_reconcile
 from steersman.controller.writes.write_log import WriteLog
 from steersman.errors import StatusError
 from steersman.objects import GroupVersionKind
-from steersman.telemetry import FailureLog, LineLimit, Registry, Span, error_words, passed_user_code, user_frames
+from steersman.telemetry import FailureLog, LineLimit, Registry, error_words, passed_user_code, user_frames
 
 _log = logging.getLogger("steersman.controller")
 
@@ -353,7 +354,7 @@ class Controller:
             label, words = self._conclude(request, result, logger, span.traceparent)
             loop = self._watch_loops(taken, result, log, logger, began)
             if span.traceparent:
-                _describe(span.span, label, result, log)
+                describe_span(span.span, label, result, log)
         finally:
             span.end()
         seconds, finished = _time() - began, now()
@@ -478,21 +479,6 @@ class Controller:
         times = f"failed {count} times in a row" if count > 1 else "failed"
         logger.log(level, "%s: %s, retrying in %.2f s: %s%s", request, times, delay, words, more, exc_info=where)
         return "error", words
-
-
-def _describe(span: Span, label: ResultLabel, result: Result, log: WriteLog) -> None:
-    """Set the result of a reconcile on its span."""
-    span.set_attribute("steersman.result", label)
-    span.set_attribute("steersman.writes", len(log.writes) + log.touches)
-    match result:
-        case Finished():
-            pass
-        case Conflicted(error):
-            span.add_event("conflict", {"message": error_words(error)})
-        case Failed(error):
-            span.fail(error)
-        case _:
-            assert_never(result)
 
 
 def _time() -> float:

@@ -236,3 +236,11 @@ class Entry:
         self.backoff.reset()
         self.ending_until = NEVER
         self.deleted = self.doubted = False
+
+
+def are_equal(one: Any, other: Any) -> bool:
+    """Whether two values are equal; their ``__eq__`` is user code and may raise."""
+    try:
+        return one is other or bool(one == other)
+    except Exception:  # noqa: BLE001 - user code: an exception does not prove equality
+        return False

@@ -46,6 +46,7 @@ from steersman.patterns.external.entries import (
     Timing,
     Version,
     Work,
+    are_equal,
 )
 from steersman.patterns.external.messages import Messages
 
@@ -490,14 +491,6 @@ class ExternalState(Generic[R]):
         """What changed externally since the last request."""
         if entry.known == "absent":
             return f"{self._name} is gone"
-        if before[:2] != (entry.known, entry.matches) or not _same(before[2], entry.found):
+        if before[:2] != (entry.known, entry.matches) or not are_equal(before[2], entry.found):
             return f"{self._name} changed"
         return f"{self._name} is looked after" if entry.unasked == UNASKED_LOOKS else ""
-
-
-def _same(one: Any, other: Any) -> bool:
-    """Whether two values are equal; their ``__eq__`` is user code and may raise."""
-    try:
-        return one is other or bool(one == other)
-    except Exception:  # noqa: BLE001 - user code: an exception does not prove equality
-        return False
