@@ -20,7 +20,7 @@ from steersman.controller import Done, TerminalError
 from steersman.errors import ApiError, NotFound
 from steersman.kinds.core_v1 import ConfigMap
 from steersman.manager import HttpEndpoints, LeaderElection, Manager
-from steersman.manager.endpoint_handler import EndpointHandler
+from steersman.manager.endpoints.handler import EndpointHandler
 from steersman.transport import HttpListener, HttpTransport, InProcessTransport, ServerTls, TlsMaterial
 from steersman.wire import HttpRequest, parse_query
 

@@ -13,8 +13,8 @@ from steersman.kinds.authorization_v1 import NonResourceAttributes, SubjectAcces
 from steersman.kinds.core_v1 import ServiceAccount
 from steersman.kinds.rbac_v1 import ClusterRole, ClusterRoleBinding, PolicyRule, RoleRef, Subject
 from steersman.manager import Manager, token_review
-from steersman.manager.endpoint_handler import EndpointHandler
-from steersman.manager.token_review import Reviewer
+from steersman.manager.endpoints.handler import EndpointHandler
+from steersman.manager.endpoints.token_review import Reviewer
 from steersman.transport import HttpListener, HttpTransport, Peer
 from steersman.transport.peer import set_peer
 from steersman.wire import HttpRequest

@@ -389,7 +389,7 @@ class Manager:
             await stack.enter_async_context(Watchdog(threshold=self.watchdog, report=self._on_blocked, names=names))
         stack.callback(self.registry.add_collector(lambda: self._measurements.collect(self.statistics(keys=0))))
         if self.endpoints is not None:
-            from steersman.manager.endpoint_handler import listener_for  # noqa: PLC0415 - few programs in tests serve
+            from steersman.manager.endpoints.handler import listener_for  # noqa: PLC0415 - few programs in tests serve
 
             listener = listener_for(self.endpoints, self, self.client)
             self._listener = await stack.enter_async_context(listener)

@@ -25,8 +25,8 @@ from steersman.client import Client
 from steersman.debug import Explanation, ManagerStatistics
 from steersman.debug.page import explanation, overview
 from steersman.manager.endpoints import HttpEndpoints
+from steersman.manager.endpoints.token_review import Reviewer, Verdict
 from steersman.manager.health import Checks
-from steersman.manager.token_review import Reviewer, Verdict
 from steersman.objects import Key
 from steersman.telemetry import Registry, expose, names
 from steersman.transport import HttpListener, ServerResponse, current_peer

@@ -1,6 +1,6 @@
-"""The port for the kubelet, Prometheus and the on-call engineer: its address, and who may read it.
+"""Where a manager serves health, metrics and the debug page, and who may read them.
 
-`steersman.manager.endpoint_handler` answers the requests. A manager with endpoints imports it when it runs.
+`steersman.manager.endpoints.handler` answers the requests. A manager with endpoints imports it when it runs.
 """
 
 from __future__ import annotations
