@@ -64,7 +64,6 @@ if TYPE_CHECKING:
         Outputs as Outputs,
         StateMachine as StateMachine,
         Wait as Wait,
-        daemon as daemon,
         finalizer as finalizer,
         generates as generates,
         reconciles as reconciles,

@@ -80,7 +80,8 @@ async def test_it_runs_as_long_as_the_object_exists_and_sees_its_changes(client:
     await client.create(site(namespace))
     async with candidate(men.manager("a", leader=False), client), asyncio.timeout(60):
         await eventually(lambda: men.seen == [("a", "a.example.com")])
-        assert (await client.get(Site, f"{namespace}/home")).metadata.finalizers
+        found = await client.get(Site, f"{namespace}/home")
+        assert found.metadata.finalizers == ["web.test.steersman.dev/tests.watchman"]
         await change_image(client, namespace, "b.example.com")
         await eventually(lambda: men.seen[-1] == ("a", "b.example.com"))
         assert len(men.seen) == 2

@@ -34,8 +34,8 @@ from steersman.controller import (
     controller_for,
 )
 from steersman.objects import Key, Object, to_json
-from steersman.patterns.machine.definition import finalizer_name
-from steersman.patterns.machine.finalizers import add_finalizer, has_finalizer, remove_finalizer
+from steersman.patterns.machine.finalizer_names import default_finalizer
+from steersman.patterns.machine.finalizers import add_finalizer, remove_finalizer
 from steersman.patterns.machine.signatures import place_of
 from steersman.telemetry import FailureLog, error_words, user_frames
 
@@ -262,13 +262,20 @@ class Daemon(Generic[T]):
             return RequeueAfter(_LOOK)
         if obj is None:
             return Done()
+        current, *former = self._finalizers(ctx)
         if going:
-            if has_finalizer(obj, self._finalizer):
-                await remove_finalizer(ctx.client, obj, self._finalizer)
+            await remove_finalizer(ctx.client, obj, current, *former)
             return Done()
-        obj = await add_finalizer(ctx.client, obj, self._finalizer)
-        runs.ensure(obj, ctx.client.unobserved())
+        held = await remove_finalizer(ctx.client, await add_finalizer(ctx.client, obj, current), *former)
+        if held is not None:
+            runs.ensure(held, ctx.client.unobserved())
         return Done()
+
+    def _finalizers(self, ctx: Context) -> list[str]:
+        """The finalizer, followed by the defaults of the manager's former names."""
+        kind = self._kind.gvk()
+        names = (default_finalizer(kind, manager, self._name) for manager in ctx.client.field_managers)
+        return [self._finalizer] if self._finalizer else list(names)
 
 
 def daemon(
@@ -281,12 +288,11 @@ def daemon(
     """Run an async function for each object of a kind, as long as the object exists.
 
     ```python
-    @daemon(Camera)
-    async def watch(run: DaemonRun[Camera]) -> None:
+    @daemon(Site)
+    async def watch(run: DaemonRun[Site]) -> None:
         while True:
-            picture = await fetch(run.object.spec.url)
-            ...
-            await asyncio.sleep(run.object.spec.interval)
+            print(run.object.spec)
+            await run.changed()
     ```
 
     ``run.object`` is the object as last seen, ``await run.changed()`` waits for a change of its spec, and ``run.client``
@@ -309,7 +315,7 @@ def daemon(
             kind,
             function,
             name=controller,
-            finalizer=finalizer or finalizer_name(kind, controller),
+            finalizer=finalizer,
             declare=declare,
         )
 
