@@ -25,7 +25,7 @@ if sys.platform == "linux":
 
 
 def leave_session_keyring() -> None:
-    """Get an empty session keyring: a process may read every key in its own, whoever the owner is."""
+    """Get an empty session keyring: a process may read every key in its own, also those of another user."""
     number = _KEYCTL.get(os.uname().machine)
     if number is None or _libc.syscall(number, _JOIN_SESSION_KEYRING, None) >= 0:
         return
