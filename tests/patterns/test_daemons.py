@@ -11,8 +11,9 @@ from samples.candidates import candidate, short_lease
 from samples.eventually import eventually
 from samples.site import Site, SiteSpec
 from steersman import Client, Manager, MergePatch, ObjectMeta
+from steersman.aio import Supervisor
 from steersman.errors import NotLeading
-from steersman.patterns import DaemonRun, daemon
+from steersman.patterns import DaemonRun, DaemonRuns, daemon
 from steersman.plan import plan_changes
 
 
@@ -67,6 +68,25 @@ class Watchmen:
 
 
 pytestmark = pytest.mark.usefixtures("sites")
+
+
+async def test_it_starts_again_in_a_second_term():
+    """A manager that leads again runs the same sources again."""
+    began = []
+
+    async def watch(run):
+        began.append(run.object.key.name)
+        await asyncio.get_running_loop().create_future()
+
+    runs = DaemonRuns("watchman", watch)
+    for term in (1, 2):
+        started = asyncio.Event()
+        async with Supervisor() as tasks:
+            tasks.start(runs.run(lambda *_: None, started.set), name="term")
+            await started.wait()
+            runs.ensure(site("shop"), None)
+            await eventually(lambda count=term: len(began) == count)
+            tasks.cancel()
 
 
 async def change_image(client: Client, namespace: str, image: str) -> None:

@@ -13,6 +13,7 @@ Guarantees
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import functools
 import inspect
 import logging
@@ -102,6 +103,8 @@ class DaemonRuns(Generic[T]):
         self._function = function
         self._daemons: dict[Key, _Daemon[T]] = {}
         self._tasks: Supervisor | None = None
+        #: The context of a new function, which must not keep that of the reconcile that starts it.
+        self._context = contextvars.Context()
         self._only_planned = False
         self._failures = 0
         self._last_failure = ""
@@ -110,15 +113,18 @@ class DaemonRuns(Generic[T]):
     async def run(self, emit: Emit, started: Callable[[], None]) -> None:
         """Own the functions until cancelled."""
         del emit  # it queues nothing
+        if self._tasks is not None:
+            raise RuntimeError(f"daemon {self.name} already runs in another manager; add it to one manager alone")
         async with Supervisor() as tasks:
-            self._tasks = tasks
+            # Those of an earlier term have ended with it.
+            self._daemons.clear()
+            self._tasks, self._context = tasks, contextvars.copy_context()
             try:
                 started()
                 await asyncio.get_running_loop().create_future()
             finally:
                 self._tasks = None
                 tasks.cancel()
-        self._daemons.clear()
 
     def statistics(self) -> SourceStatistics:
         """The counters of this source; ``events`` are the functions that run."""
@@ -152,7 +158,8 @@ class DaemonRuns(Generic[T]):
                 daemon.hurry.set()
             return
         daemon = self._daemons[obj.key] = _Daemon(obj.uid, DaemonRun(obj, client))
-        daemon.task = self._tasks.start(self._live(obj.key, daemon), name=f"daemon {self.name} {obj.key}")
+        start = functools.partial(self._tasks.start, name=f"daemon {self.name} {obj.key}")
+        daemon.task = self._context.run(start, self._live(obj.key, daemon))
 
     async def end(self, key: Key, *, unless: str = "") -> bool:
         """Cancel the function of a key; returns whether it has ended. ``unless`` is the uid of an object to keep."""
@@ -160,9 +167,10 @@ class DaemonRuns(Generic[T]):
         if daemon is None or (unless and daemon.uid == unless):
             return True
         if daemon.task is not None and not daemon.task.done():
-            daemon.ending = True
-            daemon.task.cancel()
-            await asyncio.wait((daemon.task,), timeout=_PATIENCE)
+            if not daemon.ending:
+                daemon.ending = True
+                daemon.task.cancel()  # once: a second one would interrupt its clean-up
+                await asyncio.wait((daemon.task,), timeout=_PATIENCE)
             if not daemon.task.done():
                 _log.warning("daemon %s of %s has not ended after its cancellation; waiting", self.name, key)
                 return False
