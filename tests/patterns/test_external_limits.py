@@ -71,6 +71,20 @@ def test_a_limit_is_kept_and_used(count):
     assert seconds <= 1.2 * calls / 5
 
 
+def test_a_limit_of_few_calls_still_makes_progress():
+    """A lookup counts until the next call has its turn, however long that takes."""
+    names = ["a", "b"]
+    stage = Stage(Account(), limit=CallLimit(0.1), repeatable_create=True)
+
+    async def scene():
+        for name in names:
+            stage.ensure(site(name))
+        await until(lambda: all_present(stage, names))
+
+    stage.play(scene)
+    assert len(stage.api.calls) == 4
+
+
 def test_externals_of_one_system_share_its_limit():
     account, limit = Account(), CallLimit(5)
     stages = [Stage(account, limit=limit, repeatable_create=True) for _ in range(3)]

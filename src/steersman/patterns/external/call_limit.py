@@ -25,12 +25,19 @@ class CallLimit:
             raise ValueError(f"CallLimit needs a number of calls per second above 0, such as 5 (got {per_second})")
         self.per_second = per_second
         self._distance = (1 + _SLACK) / per_second
+        #: The number of externals that share it.
+        self.users = 0
         self._loop: asyncio.AbstractEventLoop | None = None
         #: When the next call may start, and when a pause ends.
         self._next = self._resumes = -math.inf
 
     def __repr__(self) -> str:
         return f"CallLimit({self.per_second:g})"
+
+    @property
+    def turn(self) -> float:
+        """The seconds between two calls of one external, if all that share the limit have calls to make."""
+        return self._distance * self.users
 
     @property
     def is_open(self) -> bool:

@@ -37,6 +37,8 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
     look_again: float | None = None
     #: Make no call but `find`: what another call would do is reported as in progress. For a plan.
     looks_only: bool = False
+    #: How long the result of a lookup may be acted on without another lookup. A slow `CallLimit` needs longer.
+    fresh: float = 5.0
     first_retry: float = 0.5
     last_retry: float = 300.0
 

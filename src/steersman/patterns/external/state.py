@@ -54,8 +54,6 @@ R = TypeVar("R")
 
 #: A request from outside a reconcile.
 UNKNOWN = Inquiry()
-#: Seconds for which the result of a lookup may be acted on without another lookup.
-FRESH = 5.0
 #: Seconds for which a deleted external object is remembered.
 REMEMBER_GONE = 60.0
 #: Periodic lookups in a row without a request, before one triggers a reconcile.
@@ -279,7 +277,7 @@ class ExternalState(Generic[R]):
         """The call that the current request needs."""
         if not entry.fresh:
             return "find"
-        recent = self._timing.looks_only or now - entry.known_at <= FRESH
+        recent = self._timing.looks_only or now - entry.known_at <= self._timing.fresh
         if entry.goal == "present":
             if entry.known == "absent":
                 return "create" if recent else "find"

@@ -126,6 +126,7 @@ class External(Generic[T, R]):
         self.keep = keep
         self._api = api
         self._limit = limit or CallLimit(math.inf)
+        self._limit.users += 1
         #: Whether the methods take the Kubernetes object; those of earlier versions do not.
         self._finds_with = takes_object(api.find, 2)
         self._deletes_with = takes_object(api.delete, 3)
@@ -230,9 +231,11 @@ class External(Generic[T, R]):
             await term.call_ended.wait()
 
     def _new_state(self) -> ExternalState[R]:
+        # A lookup must still count when the next call gets its turn.
+        fresh = self._timing.fresh + 2 * self._limit.turn
         return ExternalState(
             self.name,
-            self._timing,
+            msgspec.structs.replace(self._timing, fresh=fresh),
             Start(asyncio.get_running_loop().time()),
             rng=randomness(),
             judge=self._judge,
