@@ -42,6 +42,19 @@ class Converter:
         return msgspec.json.decode(made)
 
 
+async def test_an_object_whose_name_the_server_will_generate_loses_no_field():
+    """kube-apiserver generates the name after mutating admission, for which it may convert the object."""
+    convert = Converter()
+    given = shop(image="shop:1", replicas=3)
+    del given["metadata"]["name"]
+    given["metadata"]["generateName"] = "corner-"
+    there = await convert(given, OLD)
+    assert "name" not in there["metadata"]
+    back = await convert(there, NEW)
+    assert back["spec"] == given["spec"]
+    assert back["metadata"]["generateName"] == "corner-"
+
+
 @pytest.mark.parametrize(
     "given",
     [

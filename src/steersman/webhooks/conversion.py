@@ -156,7 +156,7 @@ class _Step:
     def __call__(self, raw: bytes) -> bytes:
         """Convert an object. Fields that the other version lacks are saved in the annotation."""
         if not _looks_whole(_read_head(raw)) and self._lacks_parts(tree := msgspec.json.decode(raw)):
-            return msgspec.json.encode(self._partial(tree))
+            return self._incomplete(tree)
         try:
             quick = self._quick(raw)
             return msgspec.json.encode(self._careful(msgspec.json.decode(raw))) if quick is None else quick
@@ -164,7 +164,18 @@ class _Step:
             tree = msgspec.json.decode(raw)
             if not self._lacks_parts(tree):
                 raise
-        return msgspec.json.encode(self._partial(tree))
+        return self._incomplete(tree)
+
+    def _incomplete(self, tree: Tree) -> bytes:
+        """Convert an object without some parts. One that lacks only the name that the server will generate is whole."""
+        metadata: Any = tree.get("metadata")
+        prefix = metadata.get("generateName") if isinstance(metadata, dict) else None
+        named = tree | {"metadata": {"name": f"{prefix}absent", **metadata}} if prefix else tree
+        if self._lacks_parts(named):
+            return msgspec.json.encode(self._partial(tree))
+        made = msgspec.json.decode(self(msgspec.json.encode(named)))
+        del made["metadata"]["name"]
+        return msgspec.json.encode(made)
 
     def _lacks_parts(self, tree: Tree) -> bool:
         return lacks_parts(tree, readable_schema(self._source))
