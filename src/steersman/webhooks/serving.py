@@ -72,6 +72,7 @@ class ServedWebhooks:
         self._changed = asyncio.Event()
         #: When it wrote registration objects, in the loop's time.
         self._writes: deque[float] = deque(maxlen=_MANY_WRITES + 1)
+        self._has_written = False
         #: The task of `keep`.
         self.keeper: asyncio.Task[None] | None = None
         #: The certificates of the port; ``refresh`` re-reads and renews them.
@@ -112,6 +113,7 @@ class ServedWebhooks:
     async def _keep(self) -> None:
         while True:
             self._changed.clear()
+            self._has_written = False
             problem = ""
             try:
                 await self.update()
@@ -120,6 +122,8 @@ class ServedWebhooks:
             if problem and problem != self._problem:
                 _log.warning("webhooks: %s; retrying", problem)
             self._problem = problem
+            if self._has_written:
+                self._writes.append(asyncio.get_running_loop().time())
             await asyncio.sleep(self._pause())
             with suppress(TimeoutError):
                 async with asyncio.timeout(_RETRY if problem else _INTERVAL):
@@ -239,7 +243,7 @@ class ServedWebhooks:
                 return
             if change(live):
                 await self._client.update(live)
-                self._writes.append(asyncio.get_running_loop().time())
+                self._has_written = True
                 _log.info("registered the certificate of the webhooks in %s %s", live.kind, live.key)
 
         await retry_on_conflict(write)
