@@ -10,10 +10,12 @@ from typing import Annotated
 import pytest
 
 from steersman import Client, JsonPatch, MergePatch, ObjectMeta, Resource, Spec
-from steersman.errors import ApiError, Invalid
+from steersman.client.redaction import hide_values
+from steersman.errors import ApiError, ApiStatus, Forbidden, Invalid, StatusCause, StatusDetails
 from steersman.kinds.core_v1 import Secret
 from steersman.markers import MaxLength
 from steersman.objects import Unstructured
+from steersman.objects.secret_values import Redaction
 
 VALUE = "hunter2-OPENSESAME"
 ENCODED = base64.b64encode(VALUE.encode()).decode()
@@ -48,6 +50,16 @@ async def test_errors_about_a_secret(client: Client, namespace: str, caplog: pyt
             await client.patch(Secret, f"{namespace}/pw", patch)
         assert ENCODED not in shown(caught.value, caplog)
         assert "OPENSESAME" not in shown(caught.value, caplog)
+
+
+def test_causes_that_quote_no_value_stay():
+    """Callers decide by them: a namespace may have the name of a value."""
+    cause = StatusCause(reason="NamespaceTerminating", message="namespace prod is being terminated")
+    status = ApiStatus(code=403, reason="Forbidden", message="no prod", details=StatusDetails(causes=(cause,)))
+    error = Forbidden(status)
+    hide_values(error, Redaction({"kind": "Secret", "stringData": {"where": "prod"}}, secret=True), secret=True)
+    assert error.status.message == "no (hidden)"
+    assert error.causes == (cause,)
 
 
 class LoginSpec(Spec):

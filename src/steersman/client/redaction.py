@@ -14,6 +14,8 @@ from steersman.wire import HttpRequest, parse_path
 #: Values of a Secret that the server quotes from its store, so that no request contains them: one, or the whole object.
 _QUOTED = re.compile(r"((?:data|stringData)(?:\[[^\]]*\]|\.[\w.-]+)?: [A-Z]\w+ value: )(\"(?:[^\"\\]|\\.)*\"|[^\s:,]+)")
 _WHOLE = re.compile(r"Invalid value: \"\{.*\}\"", re.DOTALL)
+#: Reasons of causes that name a namespace or a field manager, on which callers decide, and never a value.
+_QUOTES_NOTHING = frozenset({"NamespaceTerminating", "FieldManagerConflict"})
 
 
 def redacted_text(text: str, request: HttpRequest) -> str:
@@ -37,6 +39,8 @@ def hide_values(error: StatusError, redaction: Redaction, *, secret: bool = Fals
     if status.details is not None and status.causes:
         causes = tuple(
             msgspec.structs.replace(each, message=_clean(each.message, redaction, secret=secret))
+            if each.reason not in _QUOTES_NOTHING
+            else each
             for each in status.causes
         )
         changed["details"] = msgspec.structs.replace(status.details, causes=causes)
