@@ -200,8 +200,8 @@ class Informer(Generic[T]):
         if self._tasks is None:
             raise RuntimeError(f"the informer of {self.gvk.kind} is not running")
         self._committed.clear()
-        for scope in self._scopes.values():
-            self._follow(scope, Refresh())
+        for name, scope in self._scopes.items():
+            self._follow(scope, Refresh(restored=name in self._renewing))
         while len(self._committed) < len(self._scopes):
             await self._progress.wait()
 
@@ -241,7 +241,8 @@ class Informer(Generic[T]):
     def hurry(self, scope: str) -> None:
         """Make the server send a bookmark for a scope soon: open a short watch, or retry immediately."""
         following = self._scopes[scope]
-        if following.state.phase in {"opening", "watching", "waiting"} and not following.commits:
+        idle = not following.commits and scope not in self._renewing
+        if idle and following.state.phase in {"opening", "watching", "waiting"}:
             self._follow(following, CatchUp())
 
     async def read_live(self, key: Key) -> tuple[bytes | None, str]:
