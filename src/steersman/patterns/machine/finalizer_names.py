@@ -9,6 +9,7 @@ Guarantees
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cache
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
@@ -36,6 +37,7 @@ class Finalizers(NamedTuple):
         return (self.current, *self.retired, *self.former)
 
 
+@cache
 def default_finalizer(kind: GroupVersionKind, manager: str, controller: str) -> str:
     """The default name: in the kind's own group, or in ours for built-in kinds."""
     return f"{_domain(kind)}/{_fitting(f'{manager}.{controller}')}" if manager else shared_finalizer(kind, controller)
