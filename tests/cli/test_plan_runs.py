@@ -159,7 +159,7 @@ manager.add(sites)
     told = capsys.readouterr().out
     assert "create Namespace team" in told
     assert "create ConfigMap team/page (not tried: its namespace does not exist yet), for Site default/web0" in told
-    assert "  +     - plans.test.steersman.dev/site\n" in told
+    assert "  +     - plans.test.steersman.dev/site-operator.site\n" in told
 
 
 async def test_what_the_server_refuses_is_told_in_its_words(server, here, capsys) -> None:

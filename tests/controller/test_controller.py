@@ -234,7 +234,7 @@ def test_who_is_waited_for_is_said(caplog):
             await asyncio.sleep(31)
 
     run_virtual(scenario())
-    assert "controller test is waiting for Widget" in caplog.text
+    assert "controller test waits for Widget" in caplog.text
 
 
 def test_stopping_lets_what_runs_end_and_starts_nothing_more():

@@ -12,7 +12,8 @@ from steersman.kinds.authentication_v1 import TokenRequest, TokenRequestSpec
 from steersman.kinds.authorization_v1 import NonResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec
 from steersman.kinds.core_v1 import ServiceAccount
 from steersman.kinds.rbac_v1 import ClusterRole, ClusterRoleBinding, PolicyRule, RoleRef, Subject
-from steersman.manager import Manager, token_review
+from steersman.manager import Manager
+from steersman.manager.endpoints import token_review
 from steersman.manager.endpoints.handler import EndpointHandler
 from steersman.manager.endpoints.token_review import Reviewer
 from steersman.transport import HttpListener, HttpTransport, Peer

@@ -25,12 +25,14 @@ class Region(Resource[RegionSpec, Status], group="far.test.steersman.dev", versi
     """An owner without a namespace."""
 
 
-def operator_of(kind, namespace_of):
+def operator_of(kind, name, namespace):
     far = ConfigMap if kind is Region else child(ConfigMap, across_namespaces=True)
 
     @generates(kind, children=(far,))
     def settings(obj):
-        return [ConfigMap(metadata=ObjectMeta(name="far", namespace=namespace_of(obj)), data={"a": "b"})]
+        # Objects of other tests on the same server have no children.
+        far = ConfigMap(metadata=ObjectMeta(name="far", namespace=namespace), data={"a": "b"})
+        return [far] if obj.key.name == name else []
 
     return managed(settings)
 
@@ -66,7 +68,7 @@ async def test_a_far_child_returns(plane, kind):
     owner = (
         postgres(name) if kind is Postgres else Region(metadata=ObjectMeta(name=name), spec=RegionSpec(namespace=far))
     )
-    async with plane.running(operator_of(kind, lambda _: far), namespaces=()):
+    async with plane.running(operator_of(kind, name, far), namespaces=()):
         await client.create(owner)
         await eventually(client, kind, name, has=READY)
         await client.create(ConfigMap(metadata=ObjectMeta(name="holds", namespace=far, finalizers=[FINALIZER])))

@@ -74,7 +74,7 @@ async def test_a_name_is_looked_up() -> None:
         assert await connected == HttpStatus(0)
         found = await ask(asker, f"http://nowhere.invalid:{port}/")
         assert isinstance(found, Unreachable)
-        assert str(found).startswith("nowhere.invalid: ")
+        assert str(found).endswith(": nowhere.invalid")
 
 
 async def test_the_time_of_a_question_is_bounded() -> None:
@@ -89,7 +89,7 @@ async def test_a_port_without_tls_is_no_answer_over_tls() -> None:
             pass
         found = await ask(asker, f"https://127.0.0.1:{port}/")
         assert isinstance(found, Unreachable)
-        assert str(found).startswith(f"127.0.0.1:{port}: ")
+        assert str(found).endswith(f": 127.0.0.1:{port}")
 
 
 async def test_questions_leave_no_socket_behind() -> None:

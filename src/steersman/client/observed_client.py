@@ -59,7 +59,7 @@ class ObservedClient(AnyClient):
         live._reads = None  # noqa: SLF001 - it is ourselves
         return live
 
-    def unobserved(self) -> Self:
+    def _unobserved(self) -> Self:
         """The same client without cache and observers: for work that continues after the reconcile has ended."""
         client = copy(self)
         client._session = self._session.inner if isinstance(self._session, ObservedSession) else self._session  # noqa: SLF001 - it is ourselves

@@ -51,6 +51,10 @@ class InternalClient(ReconcileClient):
         client._field_manager = f"{self.field_managers[0]}/{part}"  # noqa: SLF001 - it is ourselves
         return client
 
+    def unobserved(self) -> Self:
+        """The same client without cache and observers: for work that continues after the reconcile has ended."""
+        return self._unobserved()
+
     async def prepare_apply(
         self, obj: AnyObject, *, force: bool = False, field_manager: str | None = None, subresource: str = ""
     ) -> PreparedApply[AnyObject]:

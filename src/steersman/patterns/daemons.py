@@ -33,6 +33,7 @@ from steersman.controller import (
     RequeueAfter,
     SourceStatistics,
     controller_for,
+    internal_client,
 )
 from steersman.objects import Key, Object, to_json
 from steersman.patterns.machine.finalizer_names import default_finalizer
@@ -276,7 +277,7 @@ class Daemon(Generic[T]):
             return Done()
         held = await remove_finalizer(ctx.client, await add_finalizer(ctx.client, obj, current), *former)
         if held is not None:
-            runs.ensure(held, ctx.client.unobserved())
+            runs.ensure(held, internal_client(ctx).unobserved())
         return Done()
 
     def _finalizers(self, ctx: Context) -> list[str]:
