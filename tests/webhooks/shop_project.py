@@ -227,14 +227,20 @@ class ShopWriter:
     async def create(self) -> None:
         """Create the objects, or add the fields that only this version has."""
         for name in NAMES:
-            tree = {"apiVersion": str(self._kind.api_version), "kind": "Shop", "metadata": {"name": name}}
+            async with asyncio.timeout(30):
+                while not await self._created(name):  # noqa: ASYNC110 - others write it, too
+                    await asyncio.sleep(0.05)
+
+    async def _created(self, name: str) -> bool:
+        tree = {"apiVersion": str(self._kind.api_version), "kind": "Shop", "metadata": {"name": name}}
+        try:
             found = await self._client.find(self._kind, name)
-            if found is None:
-                spec = {"domain": "a.example.com", **self._own}
-                await self._client.create(Unstructured({**tree, "spec": spec}))
-                continue
-            while not await self._write(name, found["spec"] | self._own):  # noqa: ASYNC110 - others write it, too
-                await asyncio.sleep(0.05)
+            if found is not None:
+                return await self._write(name, found["spec"] | self._own)
+            await self._client.create(Unstructured({**tree, "spec": {"domain": "a.example.com", **self._own}}))
+        except ApiError:
+            return False  # the webhooks were registered a moment ago
+        return True
 
     def stop(self) -> None:
         """End after the current write."""

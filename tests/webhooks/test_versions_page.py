@@ -25,6 +25,7 @@ _log = logging.getLogger(__name__)
 PAGE = (Path(__file__).parents[2] / "docs/versions.md").read_text(encoding="utf-8")
 DEFINITION, CRD = Kind("apiextensions.k8s.io/v1", "CustomResourceDefinition"), "shops.shops.example.com"
 #: Seconds in which all writes of a client may fail, on a machine that runs other tests too.
+WEBHOOKS = Kind("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration")
 PATIENCE = 15.0
 
 pytestmark = [
@@ -37,8 +38,9 @@ pytestmark = [
 async def client(api_server: Any, namespace: str) -> AsyncIterator[Client]:
     async with api_server.client(field_manager="tests", namespace=namespace) as client:
         yield client
-        with suppress(NotFound):
-            await client.delete(DEFINITION, CRD)
+        for kind, name in ((WEBHOOKS, "shop-operator"), (DEFINITION, CRD)):
+            with suppress(NotFound):
+                await client.delete(kind, name)
         async with asyncio.timeout(60):
             while await client.find(DEFINITION, CRD):  # noqa: ASYNC110
                 await asyncio.sleep(0.05)
