@@ -56,6 +56,17 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="files are watched on
 
 
 @linux
+async def test_a_glob_of_one_folder_does_not_end_the_watch_of_those_below(tmp_path):
+    (tmp_path / "src" / "static").mkdir(parents=True)
+    seen: list[str] = []
+    async with InotifyWatcher() as watcher:
+        watcher.watch("x", Watched(str(tmp_path), ("**/*.py", "src/static/*.css"), ()), seen.append)
+        (tmp_path / "src" / "package").mkdir()
+        (tmp_path / "src" / "package" / "a.py").write_text("1")
+        await eventually(lambda: "src/package/a.py" in seen)
+
+
+@linux
 async def test_changes_of_files_are_reported(tmp_path):
     (tmp_path / "src" / "old").mkdir(parents=True)
     (tmp_path / "src" / "old" / "a.py").write_text("1")

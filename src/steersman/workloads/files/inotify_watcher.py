@@ -121,7 +121,9 @@ class InotifyWatcher:
                 if problem := _refusal(error.errno, path):
                     subscription.complain(problem)
                 continue
-            subscription.folders[descriptor] = (each, is_deep)
+            # A folder may be below one glob, and be the only folder of another.
+            known = subscription.folders.get(descriptor)
+            subscription.folders[descriptor] = (each, is_deep or (known is not None and known[1]))
             for entry in folder_entries(path):
                 below = f"{each}/{entry.name}" if each else entry.name
                 if entry.is_dir(follow_symlinks=False):
