@@ -70,7 +70,19 @@ def test_one_file_has_the_definition_with_its_conversion(tmp_path: Path, monkeyp
     assert definition["spec"]["conversion"]["strategy"] == "Webhook"
     assert definition["spec"]["conversion"]["webhook"]["clientConfig"]["service"]["path"] == "/convert"
     assert "CustomResourceDefinition" not in webhooks.read_text(encoding="utf-8")
-    assert generate_crds(["examples.shop_webhooks:manager"], service="town/hooks", output=str(crds)) == 0
+
+
+def test_a_manager_without_classes_writes_no_empty_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(Path(__file__).parents[2])
+    file = tmp_path / "crds.yaml"
+    with pytest.raises(Failure, match=r"shop_webhooks:manager names no resource class.*also name the module"):
+        generate_crds(["examples.shop_webhooks:manager"], service="town/hooks", output=str(file))
+    assert not file.exists()
+    module = tmp_path / "only_a_manager.py"
+    module.write_text("from steersman.manager import Manager\nmanager = Manager(name='x')\n", encoding="utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(Failure, match="only_a_manager names no resource class"):
+        generate_crds(["only_a_manager"], output=str(file))
 
 
 def test_versions_that_differ_need_a_conversion():

@@ -50,6 +50,11 @@ def generate_crds(
         managers |= inside
         if not inside or not attribute:
             found |= dict.fromkeys(resource_classes(module, attribute, managers=inside))
+    if not found:
+        raise Failure(
+            f"{_shown(modules)} names no resource class, only a manager; also name the module with the classes, or the"
+            " whole package"
+        )
     try:
         text = crds_yaml(found, managers, service=service, without_conversion=without_conversion)
     except TypeError as error:
