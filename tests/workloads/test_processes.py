@@ -20,11 +20,13 @@ from steersman.workloads.processes import (
     Ended,
     Exited,
     FailedToStart,
+    ForegroundCommand,
     Launch,
     Lost,
     ProcessEvent,
     Started,
     ZygoteRunner,
+    run_in_foreground,
 )
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are started on Linux alone")
@@ -345,3 +347,12 @@ async def test_a_zero_byte_is_refused(tmp_path):
     async with ZygoteRunner() as runner:
         with pytest.raises(ValueError, match="zero byte"):
             await runner.start(launch(tmp_path, "echo \0"), Events())
+
+
+async def test_signals_have_their_former_handlers_after_a_command_in_the_foreground(tmp_path):
+    """What follows, such as the stop of a session, can be interrupted."""
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = [signal.getsignal(each) for each in numbers]
+    command = ForegroundCommand(program="true", env={"PATH": os.environ["PATH"]}, folder=str(tmp_path))
+    assert await run_in_foreground(command) == 0
+    assert [signal.getsignal(each) for each in numbers] == before

@@ -7,6 +7,7 @@ Guarantees
   can neither type into this terminal nor read what is typed there later.
 - Standard streams that are no terminals are passed on, so pipes and files work; the command gets no other descriptor.
 - The terminal has its former modes after a command that a signal killed, and after one of another user.
+- Signals have their former handlers after the command.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import signal
 import socket
 import sys
 import termios
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
 from itertools import count
@@ -68,7 +69,7 @@ async def run_in_foreground(command: ForegroundCommand) -> int:
         relay = stack.enter_context(TerminalRelay(terminals)) if terminals else None
         modes = _modes() if relay is None else None
         process = await _start(command, relay, terminals)
-        received = _handle_signals(command, process)
+        received = _handle_signals(command, process, stack)
         try:
             code = await (relay.copy_until(process.wait()) if relay is not None else process.wait())
         finally:
@@ -83,9 +84,8 @@ async def run_in_foreground(command: ForegroundCommand) -> int:
     return code if code >= 0 else 128 - code
 
 
-def _handle_signals(command: ForegroundCommand, process: asyncio.subprocess.Process) -> list[int]:
-    """Pass signals on to the command, or end it. Returns a list that gets the signal that ended it."""
-    loop = asyncio.get_running_loop()
+def _handle_signals(command: ForegroundCommand, process: asyncio.subprocess.Process, stack: ExitStack) -> list[int]:
+    """Pass signals on to the command, or end it, until the stack ends. Returns a list that gets the signal that ended it."""
     received: list[int] = []
 
     def end(number: int) -> None:
@@ -100,16 +100,25 @@ def _handle_signals(command: ForegroundCommand, process: asyncio.subprocess.Proc
         if next(interrupts) > 1 and command.attaches:
             end(signal.SIGINT)
 
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        loop.add_signal_handler(
-            number, partial(end, number) if command.attaches else partial(_forward, process, number)
-        )
+    calls: dict[signal.Signals, Callable[[], None]] = {
+        number: partial(end, number) if command.attaches else partial(_forward, process, number)
+        for number in (signal.SIGTERM, signal.SIGHUP)
+    }
     if command.user:
-        for number in (signal.SIGINT, signal.SIGQUIT):
-            loop.add_signal_handler(number, _forward, process, number)
+        calls |= {number: partial(_forward, process, number) for number in (signal.SIGINT, signal.SIGQUIT)}
     else:
-        loop.add_signal_handler(signal.SIGINT, interrupt)
+        calls[signal.SIGINT] = interrupt
+    for number, call in calls.items():
+        stack.callback(_restore, number, signal.getsignal(number))
+        asyncio.get_running_loop().add_signal_handler(number, call)
     return received
+
+
+def _restore(number: signal.Signals, former: Any) -> None:
+    """Restore the former handler of a signal, so that what the caller does next can be interrupted."""
+    asyncio.get_running_loop().remove_signal_handler(number)
+    if former is not None:
+        signal.signal(number, former)
 
 
 def _modes() -> list[Any] | None:
