@@ -38,6 +38,7 @@ async def test_a_project_before_the_command_is_that_of_every_command(place: Plac
     [
         (("-p", "a", "up", "-p", "b"), "-p a before up and -p b after it name two projects: remove one"),
         (("-p", "a", "serve"), "serve does not take -p a: only the commands for applications do"),
+        (("-p", "", "new", "x"), "new does not take -p '': only the commands for applications do"),
         (("-f", "a.yaml", "new", "x"), "new does not take -f a.yaml: only the commands for applications do"),
         (("-p", "a", "run", "module:manager"), "no service module:manager in the application here: -f and -p need a"),
     ],

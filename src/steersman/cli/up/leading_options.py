@@ -34,7 +34,7 @@ def merge_leading_options(options: dict[str, Any], command: str) -> dict[str, An
     options = dict(options)
     project, files, background = (options.pop(name) for name in (_PROJECT, _FILES, _BACKGROUND))
     for flag, value, name in (("-p", project, "project"), ("-f", files, "files")):
-        if value and name not in options:
+        if value not in (None, []) and name not in options:
             raise Misuse(f"{command} does not take {flag} {_word(value)}: only the commands for applications do")
     if project is not None:
         own = options["project"]
@@ -49,4 +49,4 @@ def merge_leading_options(options: dict[str, Any], command: str) -> dict[str, An
 
 
 def _word(value: str | list[str]) -> str:
-    return value if isinstance(value, str) else value[0]
+    return (value if isinstance(value, str) else value[0]) or "''"
