@@ -1,6 +1,7 @@
 """``steersman run`` for a container, in a simulated world."""
 
 import asyncio
+import errno
 import os
 
 import pytest
@@ -13,7 +14,7 @@ from steersman.errors import Invalid
 from steersman.objects import ObjectMeta
 from steersman.projects import ApplicationSource, Project, ServiceSelection
 from steersman.ui import Board
-from steersman.workloads import simulated_parts, start_time
+from steersman.workloads import simulated_parts, start_time, wait_for_end
 from steersman.workloads.containers import ContainerRuntimeError
 from steersman.workloads.kinds import (
     Container,
@@ -180,6 +181,26 @@ async def test_the_session_removes_a_container_whose_client_has_ended(project):
         return await project.client.find(Container, made.key) is None
 
     await until_true(is_gone)
+
+
+async def test_a_client_that_cannot_be_watched_counts_as_ended(project, monkeypatch):
+    """The control plane goes on without a free descriptor, or with a number that is no pid."""
+
+    def refuse(pid: int) -> int:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    await wait_for_end(2**40)
+    monkeypatch.setattr(os, "pidfd_open", refuse)
+    spec = ContainerSpec(image="app:1", steersman=ContainerAdditions(attach=ContainerAttach(pid=os.getpid())))
+    made = await project.client.create(Container(metadata=ObjectMeta(name="once"), spec=spec))
+
+    async def is_gone() -> bool:
+        return await project.client.find(Container, made.key) is None
+
+    await until_true(is_gone)
+    spec = ContainerSpec(image="app:1", steersman=ContainerAdditions(attach=ContainerAttach(pid=2**40)))
+    with pytest.raises(Invalid, match="pid"):
+        await project.client.create(Container(metadata=ObjectMeta(name="late"), spec=spec))
 
 
 @pytest.mark.parametrize("spec", [{"restart_policy": "always"}, {"persistent": True, "container_name": "web"}])

@@ -48,7 +48,8 @@ async def wait_for_end(pid: int, start: int | None = None) -> None:
         raise RuntimeError("a process is monitored on Linux alone: leave out --monitor")
     try:
         descriptor = os.pidfd_open(pid)
-    except ProcessLookupError:
+    except (ProcessLookupError, OverflowError):
+        # No process has a number that is no pid.
         return
     try:
         found = start_time(pid)

@@ -72,7 +72,11 @@ class ContainerWorld(World[Run]):
             task.cancel()
 
     async def _wait_for_client(self, uid: str, attach: ContainerAttach) -> None:
-        await wait_for_end(attach.pid, attach.start_ticks)
+        try:
+            await wait_for_end(attach.pid, attach.start_ticks)
+        except OSError as error:
+            # Without a descriptor its end would be missed, and the container would stay for good.
+            _log.warning("cannot watch the client of a container, so it counts as ended: pid %d: %s", attach.pid, error)
         self.defer(uid, _mark_client_ended, "the program that started the container has ended")
 
     async def _harvest(self) -> None:

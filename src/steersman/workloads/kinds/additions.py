@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from steersman.markers import ListMap, Minimum, MinItems, MinLength
+from steersman.markers import ListMap, Maximum, Minimum, MinItems, MinLength
 from steersman.objects import MicroTime, Struct
 from steersman.workloads.kinds.environment import Duration
 from steersman.workloads.kinds.health import AddedProbe
@@ -80,7 +80,7 @@ class ReplicaSetAdditions(Struct):
 class ContainerAttach(Struct):
     """The program of this machine that starts a container, and is its input and output."""
 
-    pid: Annotated[int, Minimum(1)]
+    pid: Annotated[int, Minimum(1), Maximum(2**22)]
     start_ticks: int | None = None
     """When the program began, in clock ticks since the start of the system: a pid can be used again."""
     terminal: bool = False
