@@ -97,14 +97,18 @@ async def test_a_second_up_moves_the_port(place: Place):
             text = await place.run("logs")
 
 
-async def test_a_container_with_the_address_is_replaced(tmp_path: Path):
-    """Its variables cannot change, and a restart would keep the old ones."""
-    text = """\
+#: ``user`` has got the address of ``api``.
+CONTAINERS = """\
 services:
   api: {command: api, ports: ["8080:9090"]}
   user: {image: "app:1", environment: {API: '{{portFor "api"}}'}}
   other: {image: "app:1"}
 """
+
+
+async def test_a_container_with_the_address_is_replaced(tmp_path: Path):
+    """Its variables cannot change, and a restart would keep the old ones."""
+    text = CONTAINERS
     (tmp_path / "steersman.yaml").write_text(text)
     environment = {"XDG_STATE_HOME": str(tmp_path / "state"), "PATH": os.environ["PATH"]}
     source = ApplicationSource(folder=tmp_path, environment=environment, name="shop")
@@ -123,3 +127,23 @@ services:
         await eventually(lambda: reports)
         assert reports == ["edit applied: api moved from port 8080 to 8081; user restarted with the new address"]
         assert other in runtime.containers
+
+
+async def test_a_container_gets_the_address_also_if_the_edit_scales_it(tmp_path: Path):
+    """The second container starts with the new address; the first one still has the old one."""
+    (tmp_path / "steersman.yaml").write_text(CONTAINERS)
+    environment = {"XDG_STATE_HOME": str(tmp_path / "state"), "PATH": os.environ["PATH"]}
+    source = ApplicationSource(folder=tmp_path, environment=environment, name="shop")
+    async with Project(source, parts=simulated_parts) as project:
+        runtime = project.plane.parts.containers
+
+        def variables() -> list[str]:
+            return sorted(runtime.launches[each].env.get("API") or "" for each in runtime.containers)
+
+        await eventually(lambda: variables() == ["", "8080"])
+        edited = CONTAINERS.replace("8080", "8081").replace(
+            'image: "app:1", environment', 'image: "app:1", scale: 2, environment'
+        )
+        (tmp_path / "steersman.yaml").write_text(edited)
+        project.plane.parts.files.change("steersman.yaml")
+        await eventually(lambda: variables() == ["", "8081", "8081"])

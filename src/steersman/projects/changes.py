@@ -98,19 +98,19 @@ async def apply_objects(
     """
     changes = AppliedChanges()
     wanted = [Unstructured(tree_of(each)) for each in objects]
-    for each in wanted:
-        await _apply(client, each, changes)
+    # Those that start anyway, and so get the current addresses.
+    started = {(each.kind, each.key) for each in wanted if await _apply(client, each, changes)}
     if changes.moved:
-        await _pass_addresses(client, wanted, changes)
+        others = [each for each in wanted if (each.kind, each.key) not in started]
+        await _pass_addresses(client, others, changes)
     if prune:
         await _prune(client, {(each.kind, each.key) for each in wanted}, project, changes)
     return changes
 
 
-async def _pass_addresses(client: Client, wanted: list[Unstructured], changes: AppliedChanges) -> None:
+async def _pass_addresses(client: Client, running: list[Unstructured], changes: AppliedChanges) -> None:
     """Give the new addresses of moved Services to the workloads that still have the old ones."""
-    started = {*changes.created, *changes.changed, *changes.replaced}
-    left = [each for each in users(wanted, changes.moved) if _title(each) not in started]
+    left = users(running, changes.moved)
     if left:
         await wait_until_moved(client, changes.moved)
     for each in left:
@@ -130,7 +130,8 @@ async def _replace(client: Client, wanted: Unstructured) -> None:
     await client.apply(wanted, force=True, field_manager=FIELD_MANAGER)
 
 
-async def _apply(client: Client, wanted: Unstructured, changes: AppliedChanges) -> None:
+async def _apply(client: Client, wanted: Unstructured, changes: AppliedChanges) -> bool:
+    """Apply an object. Returns whether all of its processes start because of that."""
     kind, key = Kind(wanted.api_version, wanted.kind), wanted.key
     before = await client.find(kind, key)
     if before is not None and before.deleting:
@@ -143,13 +144,16 @@ async def _apply(client: Client, wanted: Unstructured, changes: AppliedChanges) 
             raise
         await _replace(client, wanted)
         changes.replaced.append(_title(before))
-        return
+        return True
     if before is None:
         changes.created.append(_title(after))
-    elif before.generation != after.generation and after.kind == "Service" and (where := move(before, after)):
+        return True
+    if before.generation != after.generation and after.kind == "Service" and (where := move(before, after)):
         changes.moved[after.key.name] = where
     elif before.generation != after.generation:
         changes.changed.append(_title(after))
+    # A changed number of replicas starts only the new ones.
+    return before.get("spec", "template") != after.get("spec", "template")
 
 
 def _is_immutable(error: Invalid) -> bool:
