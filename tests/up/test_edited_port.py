@@ -10,7 +10,9 @@ from up.test_up import WITHIN, Place
 
 from samples.eventually import eventually
 from steersman.projects import ApplicationSource, Project
+from steersman.ui import Board
 from steersman.workloads import simulated_parts
+from steersman.workloads.kinds import Container, is_stopped
 
 SERVE = "import os, socketserver as s; s.TCPServer(('127.0.0.1', int(os.environ['PORT'])), s.BaseRequestHandler).serve_forever()"
 #: ``direct`` listens itself, ``proxied`` has the proxy in front of it; ``named`` and ``asks`` have got both addresses.
@@ -104,6 +106,7 @@ services:
   user: {image: "app:1", environment: {API: '{{portFor "api"}}'}}
   other: {image: "app:1"}
 """
+ALL = ("api", "user", "other")
 
 
 async def test_a_container_with_the_address_is_replaced(tmp_path: Path):
@@ -147,3 +150,28 @@ async def test_a_container_gets_the_address_also_if_the_edit_scales_it(tmp_path:
         (tmp_path / "steersman.yaml").write_text(edited)
         project.plane.parts.files.change("steersman.yaml")
         await eventually(lambda: variables() == ["", "8081", "8081"])
+
+
+async def test_a_stopped_container_with_the_address_stays_stopped(tmp_path: Path):
+    (tmp_path / "steersman.yaml").write_text(CONTAINERS)
+    environment = {"XDG_STATE_HOME": str(tmp_path / "state"), "PATH": os.environ["PATH"]}
+    source = ApplicationSource(folder=tmp_path, environment=environment, name="shop")
+    reports: list[str] = []
+    async with (
+        Project(source, parts=simulated_parts, report=reports.append) as project,
+        Board(project.client, project="shop") as board,
+    ):
+        runtime = project.plane.parts.containers
+        await eventually(lambda: {row.name: row.state for row in board.rows} == dict.fromkeys(ALL, "running"))
+        await board.stop("user")
+        await eventually(lambda: board.row("user").state == "stopped")
+        # The second edit does not declare the annotation either.
+        for number, port in enumerate((8081, 8082), 1):
+            (tmp_path / "steersman.yaml").write_text(CONTAINERS.replace("8080", str(port)))
+            project.plane.parts.files.change("steersman.yaml")
+            await eventually(lambda wanted=number: len(reports) == wanted)
+            (user,) = [each for each in await project.client.list(Container) if each.key.name.startswith("user")]
+            assert is_stopped(user)
+        await board.start("user")
+        await eventually(lambda: board.row("user").state == "running")
+        assert sorted(runtime.launches[each].env.get("API") or "" for each in runtime.containers) == ["", "8082"]

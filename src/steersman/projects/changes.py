@@ -20,10 +20,20 @@ from steersman.client import Client
 from steersman.errors import Invalid
 from steersman.objects import Key, Kind, Object, Unstructured, parse_duration, tree_of
 from steersman.projects.moved_services import move, restart_processes, users, wait_until_moved
-from steersman.workloads.kinds import KINDS, Container, ContainerNetwork, ContainerVolume, ExecutableReplicaSet, Service
+from steersman.workloads.kinds import (
+    KINDS,
+    STOPPED,
+    Container,
+    ContainerNetwork,
+    ContainerVolume,
+    ExecutableReplicaSet,
+    Service,
+)
 
 #: The field manager of projects.
 FIELD_MANAGER: Final = "steersman-up"
+#: The field manager of the annotation that keeps a replaced workload stopped.
+_STOP_MANAGER: Final = "steersman-stop"
 #: Kinds whose undeclared objects are deleted, users before what they use.
 _PRUNED: Final = (ExecutableReplicaSet, Container, Service, ContainerNetwork, ContainerVolume)
 #: The kinds that a session serves.
@@ -122,12 +132,24 @@ async def _pass_addresses(client: Client, running: list[Unstructured], changes: 
 
 
 async def _replace(client: Client, wanted: Unstructured) -> None:
-    """Delete an object, and create it again once its processes have ended."""
+    """Delete an object, and create it again once its processes have ended. A stopped one stays stopped."""
     kind = Kind(wanted.api_version, wanted.kind)
+    stopped = None
     if (before := await client.find(kind, wanted.key)) is not None:
         await client.delete(kind, wanted.key, missing_ok=True)
         await _until_gone(client, kind, before)
-    await client.apply(wanted, force=True, field_manager=FIELD_MANAGER)
+        stopped = before.get("metadata", "annotations", default={}).get(STOPPED)
+    if stopped is None:
+        await client.apply(wanted, force=True, field_manager=FIELD_MANAGER)
+        return
+    metadata = {**wanted.tree["metadata"]}
+    metadata["annotations"] = {**(metadata.get("annotations") or {}), STOPPED: stopped}
+    held = Unstructured({**wanted.tree, "metadata": metadata})
+    await client.apply(held, force=True, field_manager=FIELD_MANAGER)
+    # The next edit does not declare the annotation: it stays because another field manager has it too.
+    mark = {"name": wanted.key.name, "annotations": {STOPPED: stopped}}
+    only = Unstructured({"apiVersion": wanted.api_version, "kind": wanted.kind, "metadata": mark})
+    await client.apply(only, force=True, field_manager=_STOP_MANAGER)
 
 
 async def _apply(client: Client, wanted: Unstructured, changes: AppliedChanges) -> bool:
