@@ -1,6 +1,7 @@
 """A program with the terminal view and a board of made-up services: ``terminal_program.py SERVICES LINES_PER_BATCH``.
 
 With 0 lines per batch the services print one line each. ``fail`` as a third argument raises an error after a second.
+A search for ``slow`` ends when a service is restarted.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ class MadeUpBoard:
         )
         self.connected = True
         self._batch, self._fails = batch, fails
+        self.searches = 0
+        self._restarted = asyncio.Event()
 
     async def wait_changed(self, since: int | None = None) -> int:
         if self._fails and since is not None:
@@ -51,6 +54,9 @@ class MadeUpBoard:
         await asyncio.Event().wait()
 
     async def search_logs(self, text: str, names: Sequence[str] = (), **options: Any) -> LogMatches:
+        self.searches += 1
+        if text == "slow":
+            await self._restarted.wait()
         lines = tuple(
             LogLine(service=name, replica=name, stream="stdout", text=f"{name} said {text} {number} hours ago")
             for name in names or ["service0"]
@@ -59,6 +65,7 @@ class MadeUpBoard:
         return LogMatches((Excerpt(lines, tuple(range(len(lines)))),), len(lines))
 
     async def restart(self, name: str) -> None:
+        self._restarted.set()
         raise RuntimeError("the server refused it")
 
 
@@ -74,7 +81,7 @@ async def main() -> None:
         task = tasks.start(run_terminal(cast("Any", board), on_quit=on_quit), name="terminal")
         with suppress(asyncio.CancelledError):
             await task
-    sys.stdout.write(f"on_quit was called with {quits}\n")
+    sys.stdout.write(f"on_quit was called with {quits}, searches: {board.searches}\n")
 
 
 asyncio.run(main())

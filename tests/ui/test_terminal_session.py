@@ -66,6 +66,20 @@ def test_a_search_finds_lines_that_the_view_does_not_have(opened: list[Terminal]
     assert terminal.wait_end() == 0
 
 
+def test_a_key_does_not_begin_a_running_search_again(opened: list[Terminal]) -> None:
+    """The search of a long log would never end while the user presses n."""
+    terminal = View("3", "0")
+    opened.append(terminal)
+    terminal.wait_line("service2 │ service2 says hello")
+    terminal.send(b"j/slow\r")
+    terminal.send(b"nn")
+    terminal.send(b"r")
+    terminal.wait_line("service1 said slow 1 hours ago")
+    terminal.send(b"\x03")
+    assert terminal.wait_end() == 0
+    assert b"searches: 1" in terminal.output
+
+
 @pytest.mark.parametrize("how", ["SIGTERM", "SIGHUP", "SIGINT", "error"])
 def test_every_end_restores_the_terminal(how: str, opened: list[Terminal]) -> None:
     """A shell in raw mode without a cursor is the worst that a program can leave behind."""

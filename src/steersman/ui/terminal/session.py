@@ -35,7 +35,7 @@ from steersman.ui.terminal.keys import ESCAPE_TIMEOUT, KeyParser, KeyPress
 from steersman.ui.terminal.log_buffer import LogBuffers
 from steersman.ui.terminal.look import ASCII, UNICODE
 from steersman.ui.terminal.screen import Screen
-from steersman.ui.terminal.view import Action, View
+from steersman.ui.terminal.view import Action, Search, View
 from steersman.workloads import TerminalConnection
 
 #: Seconds between two frames that no key caused.
@@ -125,6 +125,8 @@ class _Session:
         self._tasks = aio.Supervisor()
         self._attachment: Attachment | None = None
         self._searching: asyncio.Task[None] | None = None
+        #: The text and the service of the last search in the whole logs.
+        self._searched = ("", "")
 
     async def run(self) -> None:
         """Show the services until the terminal is gone."""
@@ -255,9 +257,7 @@ class _Session:
             case "redraw":
                 self._screen.forget()
             case "search":
-                if self._searching is not None:
-                    self._searching.cancel()
-                self._searching = self._tasks.start(self._search(), name="terminal: search")
+                self._begin_search()
             case "open":
                 self._tasks.start(self._open(), name="terminal: browser")
             case _:
@@ -282,10 +282,20 @@ class _Session:
             view.say(f"{name}: {error}", is_error=True)
         self._draw()
 
-    async def _search(self) -> None:
+    def _begin_search(self) -> None:
+        """Search the whole logs, unless this search runs already: each key would begin it again."""
+        search = self._view.wanted_search(self._board.rows, self._logs)
+        wanted = (search.text, search.service)
+        if self._searching is not None and not self._searching.done():
+            if self._searched == wanted:
+                return
+            self._searching.cancel()
+        self._searched = wanted
+        self._searching = self._tasks.start(self._search(search), name="terminal: search")
+
+    async def _search(self, search: Search) -> None:
         """Search the whole logs, which may be much longer than what the view keeps."""
         view, board = self._view, self._board
-        search = view.wanted_search(board.rows, self._logs)
         try:
             found = await board.search_logs(search.text, [search.service] if search.service else [], known=search.known)
         except (ApiError, OSError, ActionRefused) as error:
