@@ -54,7 +54,7 @@ DONE = row("migrate", "finished", exit_code=0)
     ],
 )
 def test_a_service_has_started_when_it_runs_and_is_healthy_or_has_done_its_work(shown, started):
-    assert has_started([shown]) is started
+    assert has_started(shown) is started
 
 
 def test_a_finished_migration_does_not_end_the_run():

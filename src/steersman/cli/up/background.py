@@ -75,7 +75,7 @@ async def start_in_background(
                 problems = await _until_started(board, application, follower)
                 tasks.cancel()
         except TimeoutError:
-            late = [row for row in board.rows if not has_started([row])]
+            late = [row for row in board.rows if not has_started(row)]
             problems = [f"{row.name} did not start within {within:g} s ({_condition(row)})" for row in late]
         await output.drain()
         if problems:

@@ -128,17 +128,12 @@ def listed(sentences: Sequence[str]) -> str:
 
 def is_decided(rows: Sequence[Row], services: Services) -> bool:
     """Whether each service has started or has failed."""
-    return all(
-        _has_started(row) or failures([row], services) for row in rows if row.name not in hopeless(rows, services)
-    )
+    lost = hopeless(rows, services)
+    return all(has_started(row) or failures([row], services) for row in rows if row.name not in lost)
 
 
-def has_started(rows: Sequence[Row]) -> bool:
-    """Whether every service is running, and healthy if it has probes, or has finished."""
-    return all(_has_started(row) for row in rows)
-
-
-def _has_started(row: Row) -> bool:
+def has_started(row: Row) -> bool:
+    """Whether a service is running, and healthy if it has probes, or has finished."""
     if row.state == "running":
         return row.health in {"", "healthy"} and row.ready >= row.replicas
     return row.state in {"finished", "stopped"}
