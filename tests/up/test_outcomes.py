@@ -7,6 +7,7 @@ import pytest
 from steersman.application import ServiceDefinition
 from steersman.application.model import Place, Restart, WatchRule
 from steersman.cli import main
+from steersman.cli.up.background import late_problems
 from steersman.cli.up.outcomes import (
     AbortRules,
     blocking,
@@ -216,3 +217,13 @@ def test_a_command_names_the_extra_that_it_needs(monkeypatch, capsys):
     monkeypatch.setattr("steersman.cli.up.command.run_up", run_up)
     assert main(["up"]) == 1
     assert capsys.readouterr().err == "steersman: certificates need cryptography: pip install 'steersman[server]'\n"
+
+
+def test_a_timeout_names_the_failures_too():
+    """The time may end while the command still waits for more failures."""
+    rows = [FAILED, row("worker", "starting"), row("db"), row("other", "starting")]
+    assert late_problems(rows, services(web="", worker="", db="", cache=""), within=5) == [
+        "web failed with exit code 3",
+        "worker did not start within 5 s (starting)",
+        "cache did not start within 5 s",
+    ]

@@ -17,7 +17,7 @@ from steersman.aio import Supervisor
 from steersman.application import Application
 from steersman.cli.failure import Failure
 from steersman.cli.up.follower import Follower
-from steersman.cli.up.outcomes import failures, has_started, is_decided, listed
+from steersman.cli.up.outcomes import Services, failures, has_started, is_decided, listed
 from steersman.cli.up.output import Output
 from steersman.cli.up.places import EXECUTION, SessionStopping, connected_board
 from steersman.cli.up.summary import indented, table
@@ -75,8 +75,7 @@ async def start_in_background(
                 problems = await _until_started(board, application, follower)
                 tasks.cancel()
         except TimeoutError:
-            late = [row for row in board.rows if not has_started(row)]
-            problems = [f"{row.name} did not start within {within:g} s ({_condition(row)})" for row in late]
+            problems = late_problems(board.rows, application.services, within=within)
         await output.drain()
         if problems:
             for row in board.rows:
@@ -91,6 +90,18 @@ async def start_in_background(
             output.note(f"page: {await new_link(record.page, record.page_key)}")
         output.note("steersman logs -f follows the logs, steersman down stops the application")
     return 0
+
+
+def late_problems(rows: Sequence[Row], services: Services, *, within: float) -> list[str]:
+    """Why the application has not started when the time is over: the failures, then the services that still start."""
+    known = {row.name: row for row in rows if row.name in services}
+    problems = failures([*known.values()], services)
+    for name in services:
+        row = known.get(name)
+        is_told = any(each.startswith(f"{name} ") for each in problems)
+        if not is_told and (row is None or not has_started(row)):
+            problems.append(f"{name} did not start within {within:g} s" + (f" ({_condition(row)})" if row else ""))
+    return problems
 
 
 def _condition(row: Row) -> str:
@@ -210,9 +221,9 @@ async def _until_started(board: Board, application: Application, follower: Follo
         decided = len(rows) == len(application.services) and is_decided(rows, application.services)
         if decided and not problems:
             return []
-        if problems and failed_at is None:
-            failed_at = loop.time()
-        until = failed_at + (_OTHERS_RUN if decided else _OTHERS_START) if problems and failed_at is not None else None
+        # A service that failed may recover meanwhile.
+        failed_at = (failed_at or loop.time()) if problems else None
+        until = failed_at + (_OTHERS_RUN if decided else _OTHERS_START) if failed_at is not None else None
         try:
             async with asyncio.timeout_at(until):
                 version = await board.wait_changed(version)
