@@ -138,8 +138,8 @@ async def test_a_program_that_goes_to_the_background_is_explained(place: Place):
     program = "import os, time; os.fork() and os._exit(0); os.setsid(); time.sleep(300)"
     place.write(f'services:\n  web: {{command: ["{sys.executable}", "-c", "{program}"]}}\n')
     text = await place.run("up")
-    assert "=> web finished: Went to the background: the program exited with code 0" in text
-    assert "Run it in the foreground, for example with its option -f or --foreground." in text
+    assert "=> web finished: Ended with exit code 0 and left processes behind, which were stopped." in text
+    assert "If it is a daemon, run it in the foreground, for example with its option -f or --foreground." in text
 
 
 async def test_a_program_that_ends_with_its_children_is_not_explained(place: Place):

@@ -35,9 +35,9 @@ from steersman.workloads.users import Account
 
 #: States in which a run is over.
 FINAL = frozenset({"Terminated", "FailedToStart", "Finished", "Unknown"})
-_WENT_TO_BACKGROUND = (
-    "Went to the background: the program exited with code 0 and left processes behind, which were stopped. "
-    "Run it in the foreground, for example with its option -f or --foreground."
+_LEFT_PROCESSES = (
+    "Ended with exit code 0 and left processes behind, which were stopped. If it is a daemon, run it in the foreground,"
+    " for example with its option -f or --foreground."
 )
 
 
@@ -66,8 +66,8 @@ class Run(msgspec.Struct):
     is_remembered: bool = False
     """Whether the pid of a persistent process was written down."""
     stop_asked: bool = False
-    went_to_background: bool = False
-    """Whether the program exited with 0 and left processes behind, as a daemon does."""
+    left_processes: bool = False
+    """Whether the program exited with 0 and left processes behind, as a daemon does, but also a job of a shell."""
     left: tuple[int, ...] = ()
     refused: tuple[int, ...] = ()
     execution_id: str = ""
@@ -117,7 +117,7 @@ def apply_event(event: ProcessEvent, at: MicroTime, began: float, start_time: Mi
             run.failure, run.over = event.message, True
         case Exited():
             run.exit_code, run.finished_at = event.code, at
-            run.went_to_background = event.left > 0
+            run.left_processes = event.left > 0
         case Stopping():
             run.left = event.pids
         case Refused():
@@ -162,8 +162,8 @@ def message_of(state: ExecutableState, run: Run) -> str:
     if state == "Stopping":
         pids = ", ".join(map(str, run.left))
         return f"Waits for the processes {pids} to end." if pids else "Waits for the process to end."
-    if run.over and run.went_to_background:
-        return _WENT_TO_BACKGROUND
+    if run.over and run.left_processes:
+        return _LEFT_PROCESSES
     if run.over and run.exit_code is not None:
         return _ended(run.exit_code)
     return ""
