@@ -293,6 +293,20 @@ async def test_a_program_that_hangs_while_it_starts_can_be_stopped(tmp_path, hun
     await until_gone(tmp_path)
 
 
+async def test_a_program_that_hangs_while_it_starts_ends_with_the_process_that_it_monitors(tmp_path, hung_program):
+    other = await asyncio.create_subprocess_exec("sleep", "300")
+    events = Events()
+    options = {"program": hung_program, "args": ("300",), "monitor_pid": other.pid}
+    async with ZygoteRunner() as runner:
+        await runner.start(launch(tmp_path, "", **options), events)
+        await eventually(lambda: is_opening(runner.pid), within=30)
+        other.kill()
+        await other.wait()
+        # The kernel breaks a lease after 45 seconds.
+        async with asyncio.timeout(30):
+            await events.first(Ended)
+
+
 def is_opening(zygote):
     """Whether a process of a shim waits to open its program."""
     for shim in Path(f"/proc/{zygote}/task/{zygote}/children").read_text().split():

@@ -133,6 +133,8 @@ class Shim:
         early = os.read(self._start_report, len(_HAS_READ))
         if early == _HAS_READ:
             self._poll.register(self._start_report, select.POLLIN)
+            if launch.monitor_pid:
+                self._monitor()
         else:
             self._note_start(early)
 
@@ -151,8 +153,6 @@ class Shim:
         self._say(b"started " + identity)
         if self._launch.socket:
             self._listen()
-        if self._launch.monitor_pid:
-            self._monitor()
 
     def _open_pipes(self) -> tuple[int, int]:
         """Make a pipe with a log for each output of the program. Returns the ends of the program."""
