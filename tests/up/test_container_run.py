@@ -183,6 +183,29 @@ async def test_the_session_removes_a_container_whose_client_has_ended(project):
     await until_true(is_gone)
 
 
+async def test_the_message_of_an_outage_ends_with_the_outage(project, monkeypatch):
+    monkeypatch.setattr("steersman.workloads.controllers.container_work.RETRY", 0.05)
+    runtime = project.plane.parts.containers
+    attach = ContainerAttach(pid=os.getpid(), start_ticks=start_time(os.getpid()))
+    spec = ContainerSpec(image="app:1", steersman=ContainerAdditions(attach=attach))
+    made = await project.client.create(Container(metadata=ObjectMeta(name="once"), spec=spec))
+    identity = await until_attachable(project, made)
+
+    async def has_message() -> bool:
+        status = (await project.client.get(Container, made.key)).status
+        return "no service" in (status.message or "")
+
+    async def has_none() -> bool:
+        return not await has_message()
+
+    runtime.outage = "no service"
+    runtime.change(identity, runtime.containers[identity].state)
+    await until_true(has_message)
+    runtime.outage = ""
+    await until_true(has_none)
+    assert await until_attachable(project, made) == identity
+
+
 async def test_a_client_that_cannot_be_watched_counts_as_ended(project, monkeypatch):
     """The control plane goes on without a free descriptor, or with a number that is no pid."""
 

@@ -233,7 +233,7 @@ class ContainerWork:
     async def _look_for_start(self, identity: str) -> Change:
         facts = await self._runner.find(identity)
         waits = facts is not None and facts.started_at is None and not facts.is_alive
-        return _unchanged if waits else _seen(facts)
+        return _set_waiting if waits else _seen(facts)
 
     async def _inspect(self, identity: str) -> Change:
         return _seen(await self._runner.find(identity))
@@ -337,6 +337,11 @@ def _set_created(identity: str, run: Run) -> None:
 
 def _set_attachable(run: Run) -> None:
     run.attachable = True
+
+
+def _set_waiting(run: Run) -> None:
+    """The runtime answers, and the container still waits for the program that starts it."""
+    run.problem = ""
 
 
 def _set_adopted(facts: ContainerFacts, stdout: str, stderr: str, output: OutputCopy, run: Run) -> None:
