@@ -77,6 +77,13 @@ class Operator:
             self.samples.append((time.monotonic(), msgspec.json.decode(line, type=Sample)))
             self.heard.set()
 
+    async def next(self) -> Sample:
+        """A sample that was taken after this call: the last one may be a second old, and the one in flight too."""
+        for _ in range(2):
+            self.heard.clear()
+            await self.heard.wait()
+        return self.now
+
     async def until(self, condition: Callable[[Sample], bool], what: str) -> None:
         """Wait until a sample meets a condition."""
         async with asyncio.timeout(SETTLE_SECONDS):
@@ -293,7 +300,7 @@ async def settle(client: Client, operator: Operator) -> tuple[float, list[str]]:
     begun = time.monotonic()
     while time.monotonic() - begun < SETTLE_SECONDS:
         found = await problems(client)
-        if not found and operator.now.idle:
+        if not found and (await operator.next()).idle:
             return time.monotonic() - begun, []
         say(f"settling: {len(found)} to go, queue {operator.now.queue}")
         await asyncio.sleep(1)
@@ -323,9 +330,9 @@ class Course:
 async def watch_quiet(engine: Engine, course: Course) -> None:
     """Count what happens while nothing should."""
     say(f"nothing may happen for {course.quiet_seconds:.0f} s")
-    before, written = course.operator.now, await writes(engine)
+    before, written = await course.operator.next(), await writes(engine)
     await asyncio.sleep(course.quiet_seconds)
-    course.last = course.operator.now
+    course.last = await course.operator.next()
     course.quiet_reconciles = course.last.reconciles - before.reconciles
     course.quiet_writes = await writes(engine) - written
 
