@@ -168,9 +168,10 @@ class _Step:
 
     def _incomplete(self, tree: Tree) -> bytes:
         """Convert an object without some parts. One that lacks only the name that the server will generate is whole."""
-        metadata: Any = tree.get("metadata")
-        prefix = metadata.get("generateName") if isinstance(metadata, dict) else None
-        named = tree | {"metadata": {"name": f"{prefix}absent", **metadata}} if prefix else tree
+        given = tree.get("metadata")
+        metadata: Tree = cast("Tree", given) if isinstance(given, dict) else {}
+        prefix = metadata.get("generateName")
+        named: Tree = tree | {"metadata": {"name": f"{prefix}absent", **metadata}} if prefix else tree
         if self._lacks_parts(named):
             return msgspec.json.encode(self._partial(tree))
         made = msgspec.json.decode(self(msgspec.json.encode(named)))
