@@ -57,7 +57,9 @@ SCENARIOS = [
         reviewed(("Uid", ""), ("Uid", "7")),
         reviewed(BOB, ("Extra-a", "")),
         reviewed(("Extra-a", "")),
-        reviewed(BOB, ("Extra-a", "x"), ("Extra-A", "y"), ("Extra-%61", "z")),
+        # not beside Extra-%61: kube-apiserver reads different headers of one key in the order of a Go map
+        reviewed(BOB, ("Extra-a", "x"), ("Extra-A", "y")),
+        reviewed(BOB, ("Extra-%61", "z")),
         [reviewed(BOB, (f"Extra-{key}", "x")) for key in ("", "%zz", "a%0ab%22", "a%41", "A%2FB")],
         reviewed(("Else", "x")),
         reviewed(BOB, ("Else", "x")),
