@@ -33,6 +33,10 @@ from steersman.schemas.validation import (
 
 # Imported on first use: only some programs need them.
 if TYPE_CHECKING:
+    from steersman.schemas.docstrings import (
+        class_description as class_description,
+        own_descriptions as own_descriptions,
+    )
     from steersman.schemas.field_path import PathRefused as PathRefused, resolve_path as resolve_path
     from steersman.schemas.schema_texts import (
         SCHEMA_FIELDS as SCHEMA_FIELDS,

@@ -31,11 +31,12 @@ def field_descriptions(cls: type[Any]) -> dict[str, str]:
     """The strings below the fields of a class and its base classes, by Python name."""
     found: dict[str, str] = {}
     for ancestor in reversed(cls.__mro__):
-        found |= _own_descriptions(ancestor)
+        found |= own_descriptions(ancestor)
     return found
 
 
-def _own_descriptions(cls: type[Any]) -> dict[str, str]:
+def own_descriptions(cls: type[Any]) -> dict[str, str]:
+    """The strings below the fields that a class itself declares, by Python name."""
     module = sys.modules.get(cls.__module__)
     return _descriptions(module).get(cls.__qualname__, {}) if module is not None else {}
 

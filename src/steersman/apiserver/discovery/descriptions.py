@@ -10,17 +10,14 @@ Guarantees
 
 from __future__ import annotations
 
-import ast
-import inspect
-import sys
 from functools import cache
 from importlib.resources import files
-from itertools import pairwise
 from typing import Final, NamedTuple
 
 import msgspec
 
 from steersman import kinds
+from steersman.schemas import class_description, own_descriptions
 
 _META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1"
 _LIST_STARTS: Final = ("- ", "* ", "1. ")
@@ -57,33 +54,9 @@ def describe(name: str) -> Description:
     cls = kinds.class_of_definition(name)
     if cls is None:
         return Description("", known)
-    text, fields = _module(cls.__module__).get(cls.__name__, ("", {}))
     spelled = {field.name: field.encode_name for field in msgspec.structs.fields(cls)}
-    return Description(text, {spelled[field]: said for field, said in fields.items() if field in spelled} | known)
-
-
-@cache
-def _module(name: str) -> dict[str, tuple[str, dict[str, str]]]:
-    """The docstrings of all classes of a module, and the strings below their fields."""
-    try:
-        tree = ast.parse(inspect.getsource(sys.modules[name]))
-    except (OSError, TypeError, SyntaxError):
-        return {}  # shipped without source
-    found: dict[str, tuple[str, dict[str, str]]] = {}
-    for node in tree.body:
-        if isinstance(node, ast.ClassDef):
-            found[node.name] = (_unwrapped(ast.get_docstring(node) or ""), _fields(node))
-    return found
-
-
-def _fields(node: ast.ClassDef) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for field, below in pairwise(node.body):
-        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(below, ast.Expr):
-            value = below.value
-            if isinstance(value, ast.Constant) and isinstance(value.value, str):
-                found[field.target.id] = _unwrapped(inspect.cleandoc(value.value))
-    return found
+    fields = {spelled[field]: _unwrapped(said) for field, said in own_descriptions(cls).items() if field in spelled}
+    return Description(_unwrapped(class_description(cls)), fields | known)
 
 
 def _unwrapped(text: str) -> str:
