@@ -346,7 +346,7 @@ def test_an_annotation_on_the_lease_costs_nothing() -> None:
 
 
 def test_a_leader_goes_on_if_the_lease_is_restored_to_an_earlier_renewal_of_its_term() -> None:
-    """The server was restored from a backup. Nobody else may lead before this lease is over, so nobody has to stop."""
+    """The server was restored from a backup. No other process may lead before this lease is over, so this one need not stop."""
     server = Server()
     first, second = two()
     run([first], server, until=3)

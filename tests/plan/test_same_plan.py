@@ -1,4 +1,4 @@
-"""The same cluster gives the same plan, byte for byte, whatever the server picks at random and whoever answers first."""
+"""The same cluster gives the same plan, byte for byte, whatever the server picks at random and in any order of answers."""
 
 from __future__ import annotations
 

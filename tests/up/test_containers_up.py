@@ -45,7 +45,7 @@ def names(project: Project) -> list[str]:
 
 
 async def test_containers_are_named_as_compose_does(projects: tuple[Project, Project]):
-    """Otherwise nobody finds the container of a service in the list of the runtime."""
+    """A user finds the container of a service in the list of the runtime."""
     project, _ = projects
     project.write_services(WEB + ", scale: 2}\n  my_db: {image: '" + IMAGE + "', command: sleep 1000}")
     await project.run("up", "-d")

@@ -97,7 +97,7 @@ def test_the_registry_is_in_the_state_folder_of_the_user(monkeypatch, tmp_path):
 
 @pytest.mark.parametrize("exists", [True, False])
 async def test_a_link_in_place_of_the_registry_is_not_followed(tmp_path, exists):
-    """Whoever can write to the folder could otherwise overwrite or create any file of this user."""
+    """Otherwise a user who can write to the folder could overwrite or create any file of this user."""
     target = tmp_path / "target"
     if exists:
         target.write_text("")
