@@ -172,6 +172,8 @@ async def test_a_stopped_container_with_the_address_stays_stopped(tmp_path: Path
             await eventually(lambda wanted=number: len(reports) == wanted)
             (user,) = [each for each in await project.client.list(Container) if each.key.name.startswith("user")]
             assert is_stopped(user)
+        # Between the container and its replacement, the board has no such row.
+        await eventually(lambda: [row.state for row in board.rows if row.name == "user"] == ["stopped"])
         await board.start("user")
         await eventually(lambda: board.row("user").state == "running")
         assert sorted(runtime.launches[each].env.get("API") or "" for each in runtime.containers) == ["", "8082"]
