@@ -7,13 +7,14 @@ from contextlib import AsyncExitStack
 import pytest
 from faults.workload import until
 
+from samples.externals import settled
 from samples.postgres import Postgres, managed, postgres, settings
 from steersman import Client, ControlPlane, MergePatch
 from steersman.aio import Supervisor
 from steersman.controller import Done
 from steersman.errors import ConnectionFailed
 from steersman.kinds.core_v1 import ConfigMap
-from steersman.patterns import Absent, External, Outputs, Present, StateMachine, Wait, finalizer, state
+from steersman.patterns import External, Outputs, StateMachine, Wait, finalizer, state
 from steersman.transport import TransportWrapper
 
 
@@ -54,19 +55,11 @@ class Disks(StateMachine[Postgres], children=(ConfigMap,)):
     async def disk(self, pg: Postgres, out: Outputs) -> Done | Wait:
         self.reconciled.append(pg.key.name)
         out.apply(settings(f"{pg.key.name}-settings", version=pg.spec.version))
-        match self.disks.ensure(pg):
-            case Present():
-                return Done()
-            case pending:
-                return pending.wait
+        return settled(self.disks.ensure(pg))
 
     @finalizer
     async def clean_up(self, pg: Postgres, out: Outputs) -> Done | Wait:
-        match self.disks.remove(pg):
-            case Absent():
-                return Done()
-            case pending:
-                return pending.wait
+        return settled(self.disks.remove(pg))
 
 
 class Gate(TransportWrapper):

@@ -7,12 +7,13 @@ from datetime import timedelta
 
 import pytest
 
+from samples.externals import settled
 from samples.postgres import Postgres, managed, postgres, settings
 from steersman import Manager, MergePatch
 from steersman.aio import Supervisor, bind, now, unbind
 from steersman.controller import Done
 from steersman.kinds.core_v1 import ConfigMap
-from steersman.patterns import Absent, External, Next, Outputs, Present, StateMachine, Wait, finalizer, state
+from steersman.patterns import External, Next, Outputs, StateMachine, Wait, finalizer, state
 from steersman.testing import eventually
 
 READY = {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}
@@ -51,19 +52,11 @@ class Disks(StateMachine[Postgres], children=(ConfigMap,)):
 
     @state(condition="DiskReady")
     async def disk(self, pg: Postgres, out: Outputs) -> Done | Wait:
-        match self.disks.ensure(pg):
-            case Present():
-                return Done()
-            case pending:
-                return pending.wait
+        return settled(self.disks.ensure(pg))
 
     @finalizer
     async def clean_up(self, pg: Postgres, out: Outputs) -> Done | Wait:
-        match self.disks.remove(pg):
-            case Absent():
-                return Done()
-            case pending:
-                return pending.wait
+        return settled(self.disks.remove(pg))
 
 
 async def test_what_create_answered_with_is_neither_made_again_nor_left_behind(control_plane):

@@ -6,6 +6,7 @@ import itertools
 import pytest
 from patterns.test_external_source import Buckets, Stage, asked_by_a_reconcile, site
 
+from samples.externals import settled
 from samples.postgres import Postgres, managed, postgres
 from samples.virtual_time import run_virtual
 from steersman import Done, MergePatch, ObjectMeta
@@ -246,19 +247,11 @@ class Things(StateMachine[Postgres]):
 
     @state(condition="ThingReady")
     async def thing(self, pg: Postgres, out: Outputs) -> Done | Wait:
-        match self.things.ensure(pg):
-            case Present():
-                return Done()
-            case pending:
-                return pending.wait
+        return settled(self.things.ensure(pg))
 
     @finalizer
     async def clean_up(self, pg: Postgres, out: Outputs) -> Done | Wait:
-        match self.things.remove(pg):
-            case Absent():
-                return Done()
-            case pending:
-                return pending.wait
+        return settled(self.things.remove(pg))
 
 
 @pytest.mark.parametrize("what", ["annotation", "label", "spec", "Secret"])
