@@ -16,6 +16,7 @@ import os
 import socket
 import ssl
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 from steersman.aio import Supervisor
@@ -169,10 +170,13 @@ class Acceptor:
     def _begin(self, accepted: socket.socket) -> None:
         task = self._tasks.start(self._establish(accepted), name="accept")
         self._handshakes[task] = asyncio.get_running_loop().time()
-        task.add_done_callback(self._done)
+        task.add_done_callback(partial(self._done, accepted))
 
-    def _done(self, task: asyncio.Task[None]) -> None:
+    def _done(self, accepted: socket.socket, task: asyncio.Task[None]) -> None:
         self._handshakes.pop(task, None)
+        if task.cancelled():
+            # Here, because a task can be cancelled before its first line.
+            accepted.close()
 
     async def _establish(self, accepted: socket.socket) -> None:
         options: dict[str, Any] = {}
@@ -191,9 +195,6 @@ class Acceptor:
             # Unauthenticated clients must not fill the log.
             _log.debug("failed to establish a connection: %s", error)
             accepted.close()
-        except asyncio.CancelledError:
-            accepted.close()
-            raise
         except Exception:  # noqa: BLE001 - one connection fails, not the server
             _log.exception("failed to establish a connection")
             accepted.close()
