@@ -96,3 +96,20 @@ async def test_an_object_that_a_function_changes_is_told_and_not_mistaken(contro
         assert words in conditions(found)["Ready"][2]
         assert statuses(await client.get(Postgres, "pg-child")) == {"Ready": "True"}
         assert not [each for each in await client.list(ConfigMap) if each.key.name in {"one", "pg"}]
+
+
+async def test_a_state_that_forgets_an_await_applies_nothing(control_plane):
+    @reconciles(Postgres, children=(ConfigMap,))
+    async def forgetful(pg: Postgres, out: Outputs) -> Done:
+        out.apply(settings("one"))
+        out.ctx.client.find(ConfigMap, "other")
+        return Done()
+
+    client = control_plane.client
+    async with control_plane.running(managed(forgetful), crashes=True):
+        await client.create(postgres())
+        found = await eventually(client, Postgres, "pg", lambda pg: pg.status is not None)
+    status, _, message = conditions(found)["Ready"]
+    assert status == "False"
+    assert message.startswith(f"MissingAwait: find(...) was called without await at {__file__}:")
+    assert not [each for each in await client.list(ConfigMap) if each.key.name == "one"]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import json
 import logging
+import re
+import warnings
 
 import pytest
 
@@ -189,3 +191,17 @@ def test_arguments_that_do_not_fit_cost_no_line() -> None:
     """The standard library would print a traceback with the raw text instead."""
     record = logging.makeLogRecord({"msg": "%d ships", "args": ("two",)})
     assert json.loads(JsonFormatter().format(record))["message"] == "%d ships (cannot format its arguments: TypeError)"
+
+
+def test_a_warning_of_python_is_one_log_line(lines) -> None:
+    shown = warnings.showwarning
+    try:
+        stream = lines()
+        with warnings.catch_warnings():
+            warnings.simplefilter("always")
+            warnings.warn("the sea is rough", UserWarning, stacklevel=1)
+    finally:
+        warnings.showwarning = shown
+    [line] = parsed(stream)
+    assert (line["level"], line["logger"]) == ("warning", "py.warnings")
+    assert re.fullmatch(rf"{__file__}:\d+: UserWarning: the sea is rough", line["message"])

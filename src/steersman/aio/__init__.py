@@ -9,6 +9,7 @@ Guarantees:
 - Every queue has a bound: a `Channel` makes a fast sender wait instead of growing.
 - Nothing depends on the order of a set: tasks are cancelled, waiters are woken and failures are reported in a
   deterministic order.
+- A coroutine of Steersman that is dropped un-awaited inside an `AwaitCheck` is an error there.
 """
 
 from steersman.aio.backoff import Backoff as Backoff
@@ -36,3 +37,4 @@ from steersman.aio.collector import collector_paused as collector_paused
 from steersman.aio.imports import check_not_importing as check_not_importing, importing as importing
 from steersman.aio.loop_call import call_on as call_on
 from steersman.aio.supervisor import Supervisor as Supervisor
+from steersman.aio.unawaited import AwaitCheck as AwaitCheck, MissingAwait as MissingAwait

@@ -6,6 +6,7 @@ Guarantees
 - A cancellation that the code caused itself (it awaited a task that was cancelled elsewhere) is its own failure. So is
   a cancellation that `asyncio.TaskGroup` leaves counted in the task: before Python 3.13, a group whose task fails does
   that.
+- A call of Steersman without ``await`` is a failure: it did nothing.
 - A result says whether a retry can help, and how long the server asked to wait.
 """
 
@@ -19,6 +20,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from steersman.aio import AwaitCheck, MissingAwait
 from steersman.controller.outcomes import Done, Outcome, Requeue, RequeueAfter, TerminalError
 from steersman.errors import AlreadyExists, Conflict, StatusError, error_leaves
 
@@ -57,6 +59,7 @@ _MISTAKES = (
     AssertionError,
     AttributeError,
     LookupError,
+    MissingAwait,
     NameError,
     NotImplementedError,
     RecursionError,
@@ -114,7 +117,8 @@ async def _attempt(
     limit = asyncio.timeout(timeout)
     try:
         async with limit:
-            return _read(await work)
+            with AwaitCheck():
+                return _read(await work)
     except TimeoutError as error:
         return _late(timeout, error) if limit.expired() else failure(error)
     except asyncio.CancelledError as error:
@@ -153,7 +157,12 @@ def failure(error: BaseException) -> Result:
 
 def _explain(error: BaseException) -> None:
     """Add to a common mistake what to write instead."""
-    if not isinstance(error, AttributeError) or not str(error).startswith("'NoneType' object"):
+    if not isinstance(error, AttributeError):
+        return
+    if str(error).startswith("'coroutine' object"):
+        error.add_note("The value comes from a call without await. Write await before the call.")
+        return
+    if not str(error).startswith("'NoneType' object"):
         return
     frames = traceback.extract_tb(error.__traceback__)
     line = (frames[-1].line or "") if frames else ""

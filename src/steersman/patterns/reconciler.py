@@ -20,6 +20,7 @@ from typing import Any, cast
 
 import msgspec
 
+from steersman.aio import AwaitCheck
 from steersman.controller import (
     Context,
     ControllerPlan,
@@ -262,7 +263,8 @@ class _Reconcile:
             self._obj, self._memory.children, state=name, ctx=self._ctx, taken=self._declared, claimed=self._claimed
         )
         metadata, told = self._obj.metadata, _identity(self._obj.metadata)
-        returned: object = await function(self._obj, outputs)
+        with AwaitCheck():
+            returned: object = await function(self._obj, outputs)
         if self._obj.metadata is not metadata or _identity(metadata) != told:
             # Restore the identity: everything below, including the error message, is about the object that was read.
             self._obj.metadata = metadata

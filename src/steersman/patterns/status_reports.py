@@ -17,7 +17,7 @@ from typing import Any, Generic, TypeAlias, TypeVar, cast
 
 import msgspec
 
-from steersman.aio import now
+from steersman.aio import AwaitCheck, now
 from steersman.controller import Context, ControllerBuilder, ControllerPlan, Done, KindLike, Request, controller_for
 from steersman.objects import Kind, Object, Status, kind_name, to_json
 from steersman.patterns.children import ChildKind, Children
@@ -108,9 +108,10 @@ class Report(Generic[T, R]):
         await draft.begin()
         kinds = [each.kind for each in self._on.kinds]
         seen = Seen(obj, await self._owned(ctx, obj), kinds=kinds, where=self._where)
-        returned: object = self._function(obj, seen)
-        if inspect.isawaitable(returned):
-            returned = await returned
+        with AwaitCheck():
+            returned: object = self._function(obj, seen)
+            if inspect.isawaitable(returned):
+                returned = await returned
         status = self._checked(returned)
         cast("Any", obj).status = status
         observed = status.observed_generation is not None

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import logging
 import sys
+import warnings
 from datetime import UTC, datetime
 from typing import Any, Literal, TextIO
 
@@ -140,7 +141,7 @@ def configure_logging(
 ) -> logging.Handler:
     """Send all log lines to a stream (standard error by default), readable on a terminal and as JSON elsewhere.
 
-    Replaces the handler of an earlier call and keeps other handlers.
+    Replaces the handler of an earlier call and keeps other handlers. Python's own warnings become log lines too.
     """
     chosen = stream if stream is not None else sys.stderr
     on_terminal = bool(chosen and chosen.isatty())
@@ -154,7 +155,23 @@ def configure_logging(
         root.removeHandler(other)
     root.addHandler(handler)
     root.setLevel(level)
+    warnings.showwarning = _log_warning
     return handler
+
+
+def _log_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """Log a warning of Python in one line, which `logging.captureWarnings` does not."""
+    if file is not None:
+        file.write(warnings.formatwarning(message, category, filename, lineno, line))
+        return
+    logging.getLogger("py.warnings").warning("%s:%d: %s: %s", filename, lineno, category.__name__, message)
 
 
 def _number(level: int | str) -> int:
