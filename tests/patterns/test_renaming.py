@@ -81,7 +81,8 @@ async def test_a_new_name_takes_over_fields_children_labels_and_status(client, h
     async with managing(client, namespace, operator, NEW, OLD) as (manager, writes):
         found = await client.list(ConfigMap, namespace=namespace)
         assert {each.key.name: owners(each) for each in found if each.key.name != "kube-root-ca.crt"} == {
-            **{name: {NEW} for name in ("index", "shared", "password", "robots")},
+            **{name: {NEW} for name in ("index", "password", "robots")},
+            "shared": {f"{NEW}/shared-for-{home.gvk().group_kind}:{home.key.namespace}:{home.key.name}"},
             "archive": {f"{NEW}/kept-children"},
         }
         assert owners(await client.get(ClusterRole, role)) == {NEW}

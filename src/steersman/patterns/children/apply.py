@@ -16,6 +16,7 @@ Guarantees
 from __future__ import annotations
 
 import asyncio
+from functools import cached_property
 from hashlib import blake2b
 
 import msgspec
@@ -47,6 +48,7 @@ from steersman.patterns.children.membership import (
 from steersman.patterns.children.memory import ChildMemory
 from steersman.patterns.children.outputs import Output, Outputs
 from steersman.patterns.children.problems import Problem, contested, namespace_problem, not_ours, outside_cache
+from steersman.patterns.children.shared_children import Share
 from steersman.patterns.children.writers import ChildWrite, writer_for
 from steersman.patterns.readiness import Readiness, readiness_of
 
@@ -184,6 +186,10 @@ class _StateApply:
         #: The objects that trigger the owner although they do not name it.
         self.waiting: set[ChildIdentity] = set()
 
+    @cached_property
+    def _share(self) -> Share:
+        return Share(self._ctx, self._owner, self._memory)
+
     async def layer(self, outputs: list[tuple[int, Output]]) -> None:
         """Compare all children of a layer with the cache, then write those that differ."""
         differing: list[tuple[int, ChildWrite]] = []
@@ -279,10 +285,7 @@ class _StateApply:
         view = await self._client.view(output.known.kind, identity.key) if looked is ... else looked
         if view is not None and not view.deleting and standing_of(view, self._marks.uid, bond) == "ours":
             view = await taken_over(self._client, self._memory, output.known.kind, view)
-        part = KEPT if bond != "none" and not options.get("prune", True) else ""
-        if view is not None and not view.deleting and bond != "none" and was_made(view, self._marks.uid):
-            part = CLAIMED if kept_by(view, self._marks.uid) == CLAIMED else part
-            view = await with_mark_of(self._client, self._memory, output.known.kind, view, self._marks.uid, part)
+        view, part = await self._parted(output, view)
         mark, adopting = bond, False
         if view is None:
             pass
@@ -322,6 +325,21 @@ class _StateApply:
         if isinstance(found, StoredView):
             return Applied(output, found, self._memory.readiness_of(identity, found))
         return work if found is None else Applied(output, found, readiness_of(found))
+
+    async def _parted(self, output: Output, view: StoredView | None) -> tuple[StoredView | None, str]:
+        """The child and the part of the program that writes it, after what other parts hold was moved there."""
+        uid, bond, kind = self._marks.uid, output.bond, output.known.kind
+        part = self._share.part if bond == "none" else "" if output.options.get("prune", True) else KEPT
+        if view is None or view.deleting:
+            return view, part
+        if bond == "none":
+            if standing_of(view, uid, bond) != "other":
+                view = await self._share.taken(kind, view)
+        elif was_made(view, uid):
+            part = CLAIMED if kept_by(view, uid) == CLAIMED else part
+            view = await with_mark_of(self._client, self._memory, kind, view, uid, part)
+            view = view and await self._share.given_up(kind, view, part)
+        return view, part
 
     def _inherits(self, output: Output, view: StoredView) -> bool:
         """Whether to take over an object that outlived an earlier owner of the same name."""

@@ -141,6 +141,12 @@ def keeping_part(manager: str) -> str:
     return part if part in KEEPING_ANNOTATIONS else ""
 
 
+def managers_of(view: StoredView) -> tuple[str, ...]:
+    """The field managers of this program, and of its parts, that hold fields of a cached object."""
+    managed = view.stored.managed_fields
+    return tuple(dict.fromkeys(each.manager for each in _entries.decode(managed))) if managed else ()
+
+
 def markers_of(view: StoredView, uid: str) -> tuple[str, ...]:
     """The field managers of this program, and of its parts, that hold the mark of this owner on a cached object."""
     managed = view.stored.managed_fields
