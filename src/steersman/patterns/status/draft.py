@@ -151,8 +151,17 @@ class StatusDraft:
             else:
                 await self._patch(observations, after, set_by_hand)
         except NotFound:
+            if await self._lacks_subresource():
+                raise _no_subresource(self._obj) from None
             return False  # the object was deleted meanwhile
         return True
+
+    async def _lacks_subresource(self) -> bool:
+        """Whether the object is there, so that only its status is not served."""
+        if not self._form.subresource:
+            return False
+        found = await self._ctx.client.metadata.find(type(self._obj), self._obj.key)
+        return found is not None and found.uid == self._obj.uid
 
     @property
     def _is_untouched(self) -> bool:
@@ -288,6 +297,13 @@ class StatusDraft:
         if view.stored.managed_fields:
             tree["metadata"]["managedFields"] = msgspec.json.decode(view.stored.managed_fields)
         return tree
+
+
+def _no_subresource(obj: Object) -> ConfigError:
+    return ConfigError(
+        f"{obj.kind} {obj.key}: its status cannot be written, because the CustomResourceDefinition of {obj.kind} has no status"
+        " subresource; add subresources: {status: {}} to its version, or apply the CRD that `steersman generate crds` writes"
+    )
 
 
 class _Whole(msgspec.Struct):
