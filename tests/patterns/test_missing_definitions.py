@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from samples.postgres import managed, settings
-from steersman import JsonPatch, ObjectMeta, Resource, Spec, Status
+from samples.postgres import Postgres, managed, postgres, settings
+from steersman import JsonPatch, Key, ObjectMeta, Resource, Spec, Status
+from steersman.aio import Supervisor
 from steersman.kinds.apiextensions_v1 import CustomResourceDefinition
 from steersman.kinds.core_v1 import ConfigMap
-from steersman.patterns import generates
+from steersman.manager import LeaderElection, Manager
+from steersman.patterns import child, generates
 from steersman.testing import eventually
 
 GROUP = "missing.test.steersman.dev"
@@ -23,6 +25,43 @@ class Crate(Resource[CrateSpec, None], group=GROUP, version="v1"):
 
 class Plain(Resource[CrateSpec, Status], group=GROUP, version="v1"):
     """An owner whose CRD on the server has no status."""
+
+
+async def test_a_retired_kind_without_a_crd_stops_nothing(plane):
+    client = plane.client
+    await plane.install(Postgres)
+
+    @generates(Postgres, children=(ConfigMap,), retired=(Crate,))
+    def operator(pg):
+        return [settings("kept")]
+
+    # A process takes the Lease only once it could work.
+    leader = LeaderElection("databases", namespace=plane.namespace)
+    client_of_manager = plane.client_with(field_manager="databases")
+    manager = Manager(client_of_manager, name="databases", namespaces=(plane.namespace,), leader=leader)
+    manager.add(operator)
+    async with Supervisor() as tasks:
+        tasks.start(manager.run(signals=False), name="manager")
+        await client.create(postgres())
+        await eventually(client, Postgres, "pg", has=READY)
+        manager.stop()
+
+
+async def test_a_deleted_crd_of_a_child_holds_no_owner(plane):
+    client = plane.client
+    far = await plane.create_namespace(f"{plane.namespace}-far")
+
+    @generates(Postgres, children=(child(Crate, across_namespaces=True), ConfigMap))
+    def operator(pg):
+        return [Crate(metadata=ObjectMeta(name="crate", namespace=far), spec=CrateSpec()), settings("near")]
+
+    async with plane.running(managed(operator), namespaces=(), crashes=True):
+        await client.create(postgres())
+        await eventually(client, Crate, Key(far, "crate"))
+        await client.delete(CustomResourceDefinition, f"crates.{GROUP}")
+        await eventually(client, CustomResourceDefinition, f"crates.{GROUP}", gone=True)
+        await client.delete(Postgres, "pg")
+        await eventually(client, Postgres, "pg", gone=True)
 
 
 async def test_a_kind_without_the_status_subresource_is_reported(plane):

@@ -147,6 +147,7 @@ class ControllerBuilder(Generic[T]):
         metadata_only: Literal[True],
         when: Predicate | None = ...,
         resync: float | None = ...,
+        optional: bool = ...,
     ) -> Self: ...
     @overload
     def watches(
@@ -157,6 +158,7 @@ class ControllerBuilder(Generic[T]):
         when: Predicate | None = ...,
         metadata_only: bool = ...,
         resync: float | None = ...,
+        optional: bool = ...,
     ) -> Self: ...
     @overload
     def watches(
@@ -167,6 +169,7 @@ class ControllerBuilder(Generic[T]):
         when: Predicate | None = ...,
         metadata_only: bool = ...,
         resync: float | None = ...,
+        optional: bool = ...,
     ) -> Self: ...
 
     def watches(
@@ -177,12 +180,14 @@ class ControllerBuilder(Generic[T]):
         when: Predicate | None = None,
         metadata_only: bool = False,
         resync: float | None = None,
+        optional: bool = False,
     ) -> Self:
         """Also reconcile the objects that ``map`` returns when an object of this kind changes.
 
         ``map`` is a function from a `View` to keys, called with the old and the new state, or `owners_through`. If it
         has a second parameter, it also gets the `Stores` for lookups. With ``metadata_only`` the view's object is a
         `PartialObjectMetadata`, whatever kind the function declares: only key, labels and metadata are available.
+        With ``optional``, the controller also works while the server does not serve the kind.
         """
         where = self._where("watches", kind)
         name = kind_name(kind)
@@ -211,6 +216,7 @@ class ControllerBuilder(Generic[T]):
                 metadata_only=metadata_only,
                 through=through,
                 resync=_seconds(resync, where),
+                optional=optional,
             )
         )
         return self

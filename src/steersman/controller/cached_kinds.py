@@ -85,19 +85,19 @@ class CachedKinds:
         """The same object as `InternalClient.life` in every reconcile of this assembled controller."""
         return self.applies
 
-    def watched(self, kind: KindLike, *, resync: float | None = None) -> CachedKind:
-        """A kind to watch."""
-        return CachedKind(self, kind, resync)
+    def watched(self, kind: KindLike, *, resync: float | None = None, optional: bool = False) -> CachedKind:
+        """A kind to watch; an optional one has started while the server does not serve it."""
+        return CachedKind(self, kind, resync, optional=optional)
 
     @asynccontextmanager
     async def _listen(
-        self, kind: KindLike, resync: float | None, handler: Callable[[ObjectEvent], None]
+        self, kind: KindLike, resync: float | None, handler: Callable[[ObjectEvent], None], *, optional: bool
     ) -> AsyncGenerator[Registration]:
         async with self._cache.use(kind) as informer:
             self._informers[kind.gvk()] = informer
             registration = informer.add_handler(lambda told: handler(event_of(told)), resync=resync)
             try:
-                yield registration
+                yield _OptionalKind(informer, registration) if optional else registration
             finally:
                 registration.remove()
 
@@ -169,14 +169,31 @@ class CachedKinds:
 class CachedKind:
     """One kind of a cache, to watch."""
 
-    def __init__(self, kinds: CachedKinds, kind: KindLike, resync: float | None) -> None:
+    def __init__(self, kinds: CachedKinds, kind: KindLike, resync: float | None, *, optional: bool) -> None:
         self._kinds = kinds
         self._kind = kind
         self._resync = resync
+        self._optional = optional
 
     def listen(self, handler: Callable[[ObjectEvent], None]) -> AbstractAsyncContextManager[Registration]:
         """Call ``handler`` with every event while the block lasts."""
-        return self._kinds._listen(self._kind, self._resync, handler)  # noqa: SLF001 - a private name of this module
+        return self._kinds._listen(  # noqa: SLF001 - a private name of this module
+            self._kind, self._resync, handler, optional=self._optional
+        )
+
+
+class _OptionalKind:
+    """A handler of a kind that need not be served."""
+
+    def __init__(self, informer: Informer[Any], registration: Registration) -> None:
+        self._informer = informer
+        self._registration = registration
+
+    async def wait_synced(self) -> None:
+        """Wait until the handler was called for every object, or the server says that it does not serve the kind."""
+        await self._informer.wait_settled()
+        if self._informer.served:
+            await self._registration.wait_synced()
 
 
 class CacheRecorder:

@@ -41,6 +41,8 @@ class WatchedKind(msgspec.Struct, frozen=True, kw_only=True):
     through: tuple[KindLike, ...] = ()
     #: The interval, in seconds, at which all objects are reconciled again.
     resync: float | None = None
+    #: The controller works while the server does not serve this kind.
+    optional: bool = False
 
 
 class ControllerPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,6 +68,12 @@ class ControllerPlan(msgspec.Struct, frozen=True, kw_only=True):
             for kind in (watch.kind, *watch.through):
                 found[kind] = watch.metadata_only and found.get(kind, True)
         return found
+
+    def required_kinds(self) -> list[KindLike]:
+        """Every kind without which the controller cannot work."""
+        return list(
+            dict.fromkeys(kind for watch in self.watches if not watch.optional for kind in (watch.kind, *watch.through))
+        )
 
     def assemble(
         self,
@@ -98,12 +106,12 @@ class ControllerPlan(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def _watched(self) -> list[GroupVersionKind]:
-        return [kind.gvk() for kind in self.kinds()]
+        return [kind.gvk() for kind in self.required_kinds()]
 
     def _kind_sources(self, kinds: CachedKinds) -> Iterator[KindSource]:
         for watch in self.watches:
             mapper = watch.mapper()
-            watched = kinds.watched(watch.kind, resync=watch.resync)
+            watched = kinds.watched(watch.kind, resync=watch.resync, optional=watch.optional)
             name = f"{kind_name(watch.kind)} ({watch.words})" if watch.words else kind_name(watch.kind)
             yield KindSource(name, watched, mapper, predicate=watch.predicate, stores=kinds)
             if isinstance(mapper, Owners):

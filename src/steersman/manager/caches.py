@@ -149,8 +149,9 @@ class ManagedCache(Cache):
         return any(informer.synced and informer.staleness >= STALE for informer in self.held())
 
     def _is_complete(self, plan: ControllerPlan) -> bool:
-        shared = [self._shared[kind] for kind in plan.kinds() if kind in self._shared]
-        return all(each.informer.synced for each in shared)
+        required = plan.required_kinds()
+        informers = [(kind, self._shared[kind].informer) for kind in plan.kinds() if kind in self._shared]
+        return all(informer.synced or (kind not in required and not informer.served) for kind, informer in informers)
 
 
 def _is_namespaced(kind: type[Object] | Kind) -> bool | None:

@@ -3,7 +3,7 @@
 Guarantees
 - In a term of leadership, a controller starts when every kind that it watches is at least as new as the server was when
   the term began. A read of another kind waits until that kind is too.
-- A kind that is not served, or may not be listed, delays only the controllers that watch it.
+- A kind that is not served, or may not be listed, delays only the controllers that watch it, unless it is optional.
 - Removing a controller drains it, for a limited time, and does not disturb the others.
 - A controller that fails ends the term with its error.
 """
@@ -122,7 +122,7 @@ class TermControllers:
         on_record = partial(self._on_record, plan.name)
         entry = _Entry(
             plan.assemble(self._cache, self._client, on_record=on_record, events=self._events, registry=self._registry),
-            plan.kinds(),
+            plan.required_kinds(),
         )
         self._entries[plan.name] = entry
         entry.task = self._tasks.start(entry.run(self._barrier), name=f"controller {plan.name}")

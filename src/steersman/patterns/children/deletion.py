@@ -23,7 +23,7 @@ import msgspec
 from steersman.aio import Supervisor
 from steersman.cache import StoredView
 from steersman.controller import Context, InternalClient, KindLike, internal_client
-from steersman.errors import Conflict
+from steersman.errors import Conflict, KindNotServed
 from steersman.objects import GroupKind, Key, Object
 from steersman.patterns.children.change_log import log_change
 from steersman.patterns.children.former_names import taken_over
@@ -204,9 +204,13 @@ async def _members(
     for produced in memory.children.all_kinds:
         kind, group_kind, _, referenced = produced
         left_out = named.get(group_kind, _NO_KEYS)
+        try:
+            referring = await client.views_owned_by(kind, uid, but=left_out)
+        except KindNotServed:
+            continue  # its CRD is not installed, so there are no objects
         found += [
             _Member(kind, ChildIdentity(group_kind, view.key), view, far=False, referenced=referenced)
-            for view in await client.views_owned_by(kind, uid, but=left_out)
+            for view in referring
             if view.controller_uid == uid
             and standing_of(view, uid, "reference") == "ours"
             and _made_by_us(ctx, memory, ChildIdentity(group_kind, view.key), view, uid)

@@ -4,7 +4,7 @@ Guarantees
 - Each assembled controller has its own memory. Two managers of one process, and two terms of one manager, share nothing that
   they learned, even if they run the same class, the same decorated function or the same plan.
 - A controller watches every kind that it produces, so that a child that changes or vanishes triggers its owner. It watches
-  retired kinds too, by metadata only, to find and prune the children that are left.
+  retired kinds too, by metadata only, to find and prune the children that are left; it works without them too.
 - Steersman never guesses whether a kind without a class is namespaced: `ChildMemory.learn_scopes` asks the server, once.
 - An orphan whose labels an owner claims triggers that owner.
 - Objects in the way of a child, and children without a mark of their owner, trigger the owner too (see `subscriptions`).
@@ -168,7 +168,8 @@ class Memories:
         for each in self.children.kinds:
             controller.watches(each.kind, map=owners)
         for each in self.children.retired:
-            controller.watches(each.kind, map=owners, metadata_only=True)
+            # Without its CRD, a retired kind has no children left.
+            controller.watches(each.kind, map=owners, metadata_only=True, optional=True)
 
 
 class _Owners:

@@ -5,7 +5,7 @@ Guarantees
   else would ever find them.
 - It deletes only what its own field manager marked, by uid and in the version that was read. Objects that another writer
   labeled stay, and a Warning event names them.
-- If the list fails, the owner stays, and its condition says why.
+- If the list fails, the owner stays, and its condition says why. A kind without a CRD has no objects.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, cast
 
 from steersman.controller import Context, KindLike
 from steersman.errors import Conflict, Forbidden, KindNotServed
-from steersman.objects import Object, PartialObjectMetadata
+from steersman.objects import GroupKind, Object, PartialObjectMetadata
 from steersman.patterns.children.change_log import log_change
 from steersman.patterns.children.kinds import ChildIdentity, Children
 from steersman.patterns.children.membership import OWNER_UID_LABEL, Bond, standing
@@ -40,6 +40,8 @@ async def delete_uncached(ctx: Context, owner: Object, children: Children, *, un
         try:
             listed = await ctx.client.metadata.list(kind, labels={OWNER_UID_LABEL: owner.uid})
         except (Forbidden, KindNotServed) as error:
+            if isinstance(error, KindNotServed) and not await _is_served(ctx, group_kind):
+                continue  # its CRD is gone, and with it all objects
             left.append(f"cannot list children of kind {group_kind.kind} in all namespaces: {error}")
             continue
         for found in listed:
@@ -47,6 +49,14 @@ async def delete_uncached(ctx: Context, owner: Object, children: Children, *, un
             if found.key.namespace != owner.key.namespace:
                 left += await _delete(ctx, owner, kind, ChildIdentity(group_kind, found.key), found, bond)
     return tuple(left)
+
+
+async def _is_served(ctx: Context, kind: GroupKind) -> bool:
+    """Whether the server serves a kind in any version, as of now; True in doubt."""
+    discovery = ctx.client.discovery
+    discovery.invalidate()
+    served = any(each.group == kind.group and each.kind == kind.kind for each in await discovery.resources())
+    return served or any(each.group == kind.group for each in await discovery.failures())
 
 
 async def _delete(
