@@ -78,3 +78,25 @@ async def test_a_kind_without_the_status_subresource_is_reported(plane):
         await client.create(Plain(metadata=ObjectMeta(name="x"), spec=CrateSpec()))
         words = "has no status subresource"
         await eventually(lambda: any(words in str(run.last_error) for _, run in running.runs_of("x")))
+
+
+async def test_withdrawn_far_children_go(plane):
+    client = plane.client
+    far = await plane.create_namespace(f"{plane.namespace}-far")
+
+    @generates(Postgres, children=(child(ConfigMap, across_namespaces=True),), name="pages")
+    def first(pg):
+        return [ConfigMap(metadata=ObjectMeta(name="page", namespace=far))]
+
+    @generates(Postgres, children=(ConfigMap,), name="pages")
+    def second(pg):
+        return [settings("page")]
+
+    async with plane.running(managed(first)) as running:
+        await client.create(postgres())
+        await running.drained()
+        assert await client.find(ConfigMap, Key(far, "page")) is not None
+    async with plane.running(managed(second)) as running:
+        await running.drained()
+        assert await client.find(ConfigMap, Key(far, "page")) is None
+        assert await client.find(ConfigMap, "page") is not None

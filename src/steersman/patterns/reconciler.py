@@ -295,6 +295,7 @@ class _Reconcile:
             spared=[name for name in self._graph.names if name not in visited],
             seen=None if complete else seen,
             finished=isinstance(visits[-1].transition, Stopped) and visits[-1].transition.finished,
+            guarded=is_guarded(self._obj, self._finalizers),
         )
         self._memory.declaration_history.note(
             key, uid, self._declared, complete=complete, pruned=[each.identity for each in pruning.pruned]

@@ -100,6 +100,7 @@ async def prune(
     spared: Collection[str] = (),
     seen: Mapping[ChildIdentity, str] | None = None,
     finished: bool = False,
+    guarded: bool = False,
 ) -> Pruning:
     """Delete the undeclared children of the completed ``states``; None after a complete reconcile: of all states.
 
@@ -107,11 +108,14 @@ async def prune(
     - ``spared``: states that a complete reconcile skipped; their children stay.
     - ``seen``: the children that each state was seen to declare (see `steersman.patterns.children.declaration_history`). If given,
       all others stay.
+    - ``guarded``: the owner has a finalizer of ours, so an earlier version may have had children in other namespaces, of any kind.
     - ``finished``: the state that stopped the reconcile had declared all its children, so the remaining ones are pending.
     """
     leaving: list[_Member] = []
     pending: list[ChildIdentity] = []
-    members = await _members(ctx, owner, memory, but=declared)
+    # The declaration changes only with the program, so one search for each owner that finds nothing is enough.
+    searching = guarded and states is None and memory.searched.get(owner.key) != owner.uid
+    members = await _members(ctx, owner, memory, but=declared, by_label=searching)
     for member in members:
         state = state_of(member.state_label)
         if member.view.uid in applied:
@@ -132,6 +136,8 @@ async def prune(
         if member.view.uid not in gone and not member.view.deleting:
             await taken_over(internal_client(ctx), memory, member.kind, member.view)
     pruned = await _prune(ctx, owner, memory, leaving) if leaving else ()
+    if searching and not gone:
+        memory.searched[owner.key] = owner.uid
     return Pruning(pruned, tuple(pending))
 
 
@@ -193,9 +199,12 @@ def _held(view: StoredView) -> str:
 
 
 async def _members(
-    ctx: Context, owner: Object, memory: ChildMemory, *, but: Collection[ChildIdentity] = ()
+    ctx: Context, owner: Object, memory: ChildMemory, *, but: Collection[ChildIdentity] = (), by_label: bool = False
 ) -> list[_Member]:
-    """The objects of all kinds, including retired ones, that belong to an owner, except those in ``but``."""
+    """The objects of all kinds, including retired ones, that belong to an owner, except those in ``but``.
+
+    ``by_label``: also look for labels in kinds whose children have owner references now.
+    """
     uid, client = owner.metadata.uid or "", internal_client(ctx)
     named: dict[GroupKind, set[Key]] = {}
     for identity in but:
@@ -215,7 +224,8 @@ async def _members(
             and standing_of(view, uid, "reference") == "ours"
             and _made_by_us(ctx, memory, ChildIdentity(group_kind, view.key), view, uid)
         ]
-        labeled = await client.views_labeled(kind, OWNER_UID_LABEL, uid) if produced.may_be_labeled else ()
+        may_be_labeled = by_label or produced.may_be_labeled
+        labeled = await client.views_labeled(kind, OWNER_UID_LABEL, uid) if may_be_labeled else ()
         for view in labeled:
             if view.key not in left_out and view.controller_uid != uid and _held_by_label(owner, view, produced):
                 far = bool(owner.key.namespace) and view.key.namespace != owner.key.namespace

@@ -70,6 +70,8 @@ class ChildMemory:
         self._taken_over: OrderedDict[str, None] = OrderedDict()
         self._moved: OrderedDict[str, str] = OrderedDict()
         self._given_up: OrderedDict[str, None] = OrderedDict()
+        #: The uids of owners whose undeclared children were looked up by label in all kinds since the program started.
+        self.searched: dict[Key, str] = {}
 
     async def learn_scopes(self, client: Reading, *, again: bool = False) -> bool:
         """Ask the server which of the kinds without a class are namespaced. Returns whether it reported a new one.
@@ -143,6 +145,7 @@ class ChildMemory:
     def forget(self, owner: Key) -> None:
         """Drop a deleted owner."""
         self.declaration_history.forget(owner)
+        self.searched.pop(owner, None)
         self.pending.pop(owner, None)
         self.subscriptions.forget(owner)
 
