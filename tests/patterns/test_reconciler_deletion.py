@@ -126,7 +126,12 @@ async def test_clean_up_that_fails_says_so_and_holds_the_object(control_plane, m
         assert conditions(pg)["Ready"] == ("False", "ArchiveFull", "the archive is full")
         monkeypatch.setattr(Archived, "archive", "raise")
         await client.patch(Postgres, "pg", MergePatch({"metadata": {"labels": {"look": "again"}}}))
-        ready = {"type": "Ready", "status": "False", "reason": "Error", "message": "ConnectionError: no archive"}
+        ready = {
+            "type": "Ready",
+            "status": "False",
+            "reason": "Error",
+            "message": "the clean-up failed: ConnectionError: no archive",
+        }
         await eventually(client, Postgres, "pg", has={"status": {"conditions": [ready]}})
         monkeypatch.setattr(Archived, "archive", "done")
         await eventually(client, Postgres, "pg", gone=True)

@@ -257,10 +257,18 @@ class _Reconcile:
             if self._metrics is not None:
                 self._metrics.ran(node.name, began)
 
-    async def _call(self, name: str, function: StateFunction) -> tuple[object, StateResult]:
-        """Run a state, then apply the children that it declared."""
+    async def _call(
+        self, name: str, function: StateFunction, *, namespace_ends: bool = False
+    ) -> tuple[object, StateResult]:
+        """Run a state, then apply the children that it declared, unless their namespace ends."""
         outputs = Outputs(
-            self._obj, self._memory.children, state=name, ctx=self._ctx, taken=self._declared, claimed=self._claimed
+            self._obj,
+            self._memory.children,
+            state=name,
+            ctx=self._ctx,
+            taken={} if namespace_ends else self._declared,
+            claimed=self._claimed,
+            namespace_ends=namespace_ends,
         )
         metadata, told = self._obj.metadata, _identity(self._obj.metadata)
         with AwaitCheck():
@@ -273,6 +281,8 @@ class _Reconcile:
             raise _changed(self._obj, name)
         if any(each.child.metadata is metadata for each in outputs.declared):
             raise _shared(self._obj, name)
+        if namespace_ends:
+            return returned, StateResult((), self._obj.key.namespace)
         result = await apply_outputs(self._ctx, self._obj, outputs, self._memory, labels=self._machine.labels_states)
         self._applied.update(each.uid for each in result.children)
         record_changes(self._ctx, self._obj, result)
@@ -323,8 +333,7 @@ class _Reconcile:
         machine, draft = self._machine, self._draft()
         try:
             if machine.clean_up is not None:
-                returned, result = await self._call(self._graph.finalizer or "", machine.clean_up)
-                transition = clean_up_transition(self._graph, returned, result)
+                transition = await self._clean_up(machine.clean_up)
                 if isinstance(transition, Stopped):
                     return await self._still_there(draft, transition)
             if machine.deletes_children(self._memory.children):
@@ -339,7 +348,8 @@ class _Reconcile:
                 return await self._still_there(draft, Stopped("Deleting", _listed(left), after=LOOK_AGAIN))
         except Exception as error:
             if not _is_race(error):
-                await self._report_failure(draft, observe_deletion(self._graph, "Error", _words(error)))
+                words = f"the clean-up failed: {_words(error)}"
+                await self._report_failure(draft, observe_deletion(self._graph, "Error", words))
             raise
         if other := await drop_finalizers(self._ctx, self._obj, self._finalizers):
             left = f"waits for field manager {other}, which set finalizer {self._finalizers.shared}; {_EARLIER_NAME}"
@@ -348,6 +358,23 @@ class _Reconcile:
         if self._metrics is not None and set(self._obj.metadata.finalizers or ()) <= own:
             self._metrics.gone(self._ctx.request)
         return Done()
+
+    async def _clean_up(self, function: StateFunction) -> Transition:
+        """Run the finalizer, once more without its children if their namespace is being deleted: they cannot be created."""
+        name = self._graph.finalizer or ""
+        try:
+            return clean_up_transition(self._graph, *await self._call(name, function))
+        except Forbidden as error:
+            if not _own_namespace_ends(error, self._obj):
+                raise
+        where = f"namespace {self._obj.key.namespace} is being deleted"
+        transition = clean_up_transition(self._graph, *await self._call(name, function, namespace_ends=True))
+        if isinstance(transition, Stopped):
+            hint = f"{where}, so nothing can be created in it: {name} can return Done() if out.namespace_ends"
+            message = f"{transition.message}; {hint}" if transition.message else hint
+            return msgspec.structs.replace(transition, message=message)
+        self._ctx.logger.warning("%s: %s, so the children of %s were skipped", self._ctx.request, where, name)
+        return transition
 
     async def _still_there(self, draft: StatusDraft, stopped: Stopped) -> Outcome:
         reason = stopped.reason if stopped.wrong else "Deleting"

@@ -88,6 +88,7 @@ class Outputs:
 
     The states of one reconcile share ``taken``, the declared children by state, so that two states cannot declare the same child.
     ``claimed`` are the objects that the owner claims by their labels.
+    ``namespace_ends`` says that the owner's namespace is being deleted, so that nothing can be created in it.
     """
 
     def __init__(
@@ -99,10 +100,13 @@ class Outputs:
         ctx: Context | None = None,
         taken: dict[ChildIdentity, str] | None = None,
         claimed: Mapping[GroupVersionKind, Sequence[Any]] | None = None,
+        namespace_ends: bool = False,
     ) -> None:
         self.owner = owner
         self.children = children
         self.state = state
+        #: Whether the owner's namespace is being deleted: what a finalizer declares is then not applied.
+        self.namespace_ends = namespace_ends
         self._ctx = ctx
         self._taken = {} if taken is None else taken
         self._claimed = claimed or {}
