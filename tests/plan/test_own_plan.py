@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from steersman import Context, Done, Key, Manager, MergePatch, ObjectMeta, Outputs, Request, Resource, Spec, Status
-from steersman.errors import Conflict, NotFound
+from steersman.errors import Conflict, Invalid, NotFound
 from steersman.kinds.core_v1 import ConfigMap
-from steersman.patterns import StateMachine, Wait, finalizer, state
+from steersman.patches import JsonPatch, json_patch
+from steersman.patterns import DaemonRun, StateMachine, Wait, daemon, finalizer, state
 from steersman.plan import plan_changes
 from steersman.testing import eventually
 
@@ -216,3 +217,64 @@ async def test_reconciles_that_did_not_get_their_turn_are_named(control_plane, m
     manager.controller(Site).run_with(reconcile)
     plan = await plan_changes(manager, control_plane.client, within=1.0)
     assert [each.what.split("/")[-1] for each in plan.failed] == ["a", "b"]
+
+
+class Guarded(StateMachine[Site], name="guarded", ready="GuardedReady"):
+    """A machine with a finalizer of its own."""
+
+    @state(condition="Guarded")
+    async def guard(self, site: Site, out: Outputs) -> Done:
+        return Done()
+
+    @finalizer
+    async def unguard(self, site: Site, out: Outputs) -> Done:
+        return Done()
+
+
+@daemon(Site)
+async def watch_site(run: DaemonRun[Site]) -> None:
+    WATCHED.append(run.object.key.name)
+
+
+WATCHED: list[str] = []
+
+
+async def test_two_controllers_of_one_object_each_plan_a_finalizer(plane) -> None:
+    """The second JSON patch tests the list with the first finalizer, which only the plan has; no daemon runs."""
+    await home(plane)
+    plan = await plan_changes(manager_of(Guarded(), watch_site), plane.client, namespaces=[plane.namespace])
+    assert (plan.failed, plan.rejected) == ((), ())
+    (change,) = plan.changed
+    assert change.after is not None
+    assert change.after["metadata"]["finalizers"] == [
+        "own.plan.test.steersman.dev/site-operator.guarded",
+        "own.plan.test.steersman.dev/site-operator.site-watch-site",
+    ]
+    assert not WATCHED
+
+
+async def test_a_json_patch_with_a_failed_test_is_refused(plane) -> None:
+    """As on the server, the patch is compared with the planned object."""
+    answers: list[str] = []
+
+    async def reconcile(ctx: Context, request: Request) -> Done:
+        await ctx.client.patch(Site, request.key, MergePatch({"spec": {"image": "nginx:1.28"}}))
+        for image in ("nginx:1.27", "nginx:1.28"):
+            tested = JsonPatch.of(
+                json_patch.test(["spec", "image"], image), json_patch.replace(["spec", "image"], "nginx:1.29")
+            )
+            try:
+                await ctx.client.patch(Site, request.key, tested)
+                answers.append("changed")
+            except Invalid:
+                answers.append("refused")
+        return Done()
+
+    await home(plane)
+    manager = Manager(name="site-operator")
+    manager.controller(Site).run_with(reconcile)
+    plan = await plan_changes(manager, plane.client, namespaces=[plane.namespace])
+    assert answers[:2] == ["refused", "changed"]
+    (change,) = plan.changed
+    assert change.after is not None
+    assert change.after["spec"] == {"image": "nginx:1.29"}

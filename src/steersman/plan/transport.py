@@ -19,7 +19,7 @@ import msgspec
 from steersman.client import NO_VERSION, is_gone
 from steersman.errors import ApiError
 from steersman.kinds.registry import all_group_versions
-from steersman.patches import JsonPatch, apply_merge_patch
+from steersman.patches import JsonPatch, JsonPatchError, apply_merge_patch, merge_patch_between
 from steersman.plan.diffs import Tree, part
 from steersman.plan.dry_runs import (
     NotTried,
@@ -52,6 +52,9 @@ _USUAL = frozenset({404, 409, 410, 429, 503, 504})
 _NO_NAMESPACE = "not tried: its namespace does not exist yet"
 _NO_OBJECT = "not tried: the object does not exist yet"
 _NOT_GONE = "not tried: the object to be deleted still exists"
+_FAILED_TEST = "the server rejected our request due to an error in our request"
+#: Fields that only the server sets.
+_SERVER_FIELDS = ("resourceVersion", "managedFields", "generation")
 _ASKED_AGAIN = 6
 _PAUSE = 0.5
 
@@ -107,6 +110,11 @@ class PlanTransport(TransportWrapper):
         before = planned.before if planned is not None else None
         if planned is None and attempt.path.name is not None:
             before = await self._current(attempt)
+        if planned is not None and before is not None and planned.after is not None:
+            try:
+                attempt = attempt.rebased(before, planned.after)
+            except JsonPatchError:
+                return answer(422, failure(422, "Invalid", _FAILED_TEST))
         request = dry_run_of(attempt.request, attempt.path, self._real(attempt.path, attempt.tree))
         async with await self._inner.send(request, timeout=attempt.timeout) as response:
             body = await response.read()
@@ -310,6 +318,20 @@ class _Attempt(msgspec.Struct, frozen=True):
         uid, version = expected.get("uid"), expected.get("resourceVersion")
         return bool(uid and uid != metadata.get("uid")) or bool(version and version != metadata.get("resourceVersion"))
 
+    def rebased(self, before: Tree, planned: Tree) -> _Attempt:
+        """A JSON patch of an object with planned changes as a merge patch of the object on the server, ``before``.
+
+        The patch may test or extend what only the plan has, such as a finalizer of another controller.
+        Raises `JsonPatchError` if one of its tests fails.
+        """
+        if self.content_type != JSON_PATCH or self.path.subresource not in {None, "status"}:
+            return self
+        wanted = JsonPatch.parse(self.tree).apply(planned)
+        headers = tuple(pair for pair in self.request.headers if pair[0].lower() != "content-type")
+        request = msgspec.structs.replace(self.request, headers=(*headers, ("Content-Type", MERGE_PATCH)))
+        tree = merge_patch_between(_sendable(before), _sendable(wanted))
+        return msgspec.structs.replace(self, request=request, tree=tree)
+
     def made_of(self, tree: Tree) -> Tree | None:
         """Apply the write to an object that exists only in the plan; None if only a server can."""
         if self.request.method == "PUT":
@@ -321,6 +343,11 @@ class _Attempt(msgspec.Struct, frozen=True):
                 return apply_merge_patch(tree, self.tree)
             case _:
                 return None
+
+
+def _sendable(tree: Tree) -> Tree:
+    metadata = {name: value for name, value in part(tree, "metadata").items() if name not in _SERVER_FIELDS}
+    return {**tree, "metadata": metadata}
 
 
 def _same_kind(result: Tree, before: Tree | None, attempt: _Attempt) -> bool:
