@@ -11,6 +11,7 @@ from steersman import Key, MergePatch, ObjectMeta, Resource, Spec, Status
 from steersman.errors import Conflict, NotFound
 from steersman.kinds.core_v1 import ConfigMap, Namespace
 from steersman.patterns import child, generates
+from steersman.plan import plan_changes
 from steersman.testing import eventually
 
 READY = {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}
@@ -104,3 +105,18 @@ async def test_a_missing_namespace_holds_up_no_other_child(control_plane):
         assert all(record.result != "error" for _, record in operator.runs)
         await client.delete(Postgres, "pg")
         await eventually(client, Postgres, "pg", gone=True)
+
+
+async def test_a_limited_operator_reaches_far_children(control_plane):
+    """`running` and a plan limit the owners to the test's namespace, not their children in others."""
+    client, far = control_plane.client, f"{control_plane.namespace}-far"
+    await client.create(Namespace(metadata=ObjectMeta(name=far)))
+    operator = operator_of(Postgres, "pg", far)
+    await control_plane.install(Postgres)
+    await client.create(postgres())
+    plan = await plan_changes(operator, client, namespaces=[control_plane.namespace])
+    assert (plan.failed, [each.key for each in plan.created]) == ((), [Key(far, "far")])
+    async with control_plane.running(operator):
+        await eventually(client, Postgres, "pg", has=READY)
+        await client.delete(ConfigMap, Key(far, "far"))
+        await eventually(client, ConfigMap, Key(far, "far"))

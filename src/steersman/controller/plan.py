@@ -56,6 +56,8 @@ class ControllerPlan(msgspec.Struct, frozen=True, kw_only=True):
     options: ControllerOptions
     #: Kinds that it creates, changes and deletes, beside those that it owns.
     writes: tuple[KindLike, ...] = ()
+    #: Those of them that it writes in other namespaces than that of the reconciled object.
+    across_namespaces: tuple[KindLike, ...] = ()
     #: The conditions that it owns on the reconciled object: no other controller of a manager may set them.
     conditions: tuple[str, ...] = ()
     #: Whether the reconciled kind is namespaced; None if unknown.

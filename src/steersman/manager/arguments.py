@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from datetime import timedelta
 from inspect import iscoroutinefunction, isfunction
-from typing import cast
+from typing import Any, cast
 
 from steersman.cache import KindOptions
 from steersman.client import Client
@@ -122,6 +122,14 @@ def several(namespaces: Iterable[str]) -> tuple[str, ...]:
     if isinstance(namespaces, str):
         raise TypeError(f"namespaces must be a collection of names: write namespaces=({namespaces!r},)")
     return tuple(namespaces)
+
+
+def with_far_kinds(
+    kinds: Mapping[Any, KindOptions], plans: Iterable[ControllerPlan], namespaces: tuple[str, ...]
+) -> dict[Any, KindOptions]:
+    """The options of kinds for a copy of a manager in fewer namespaces: it still reaches children in other ones."""
+    reach = KindOptions(namespaces=namespaces)
+    return {**{kind: reach for plan in plans for kind in plan.across_namespaces}, **kinds}
 
 
 def plan_of(given: ControllerPlan | Planned, others: Iterable[ControllerPlan]) -> ControllerPlan:

@@ -53,6 +53,7 @@ from steersman.manager.arguments import (
     checked_name,
     plan_of,
     several,
+    with_far_kinds,
 )
 from steersman.manager.builtin_checks import LeadershipCheck, add_builtin_checks
 from steersman.manager.caches import AnyKind, ManagedCache
@@ -262,16 +263,13 @@ class Manager:
             name=self.name,
             formerly=self.formerly,
             namespaces=names,
-            kinds=self._kinds,
+            kinds=with_far_kinds(self._kinds, self.plans, self.namespaces),
             uncached=self._uncached,
             grace=self._grace,
             watchdog=self.watchdog,
         )
-        other._plans, other._indexes, other._stages = (
-            dict(self._plans),
-            dict(self._indexes),
-            self._stages.copy(jobs=jobs),
-        )
+        other._plans, other._indexes = dict(self._plans), dict(self._indexes)
+        other._stages = self._stages.copy(jobs=jobs)
         other.webhooks = WebhookServer(self.webhooks.hooks, registry=other.registry)
         return other
 
