@@ -11,7 +11,9 @@ from samples.site import Site, SiteSpec
 from steersman import Context, Done, Manager, ObjectMeta, Outputs, Request, RequeueAfter, reconciles
 from steersman.cache import KindOptions
 from steersman.kinds.core_v1 import ConfigMap, Secret
+from steersman.kinds.events_v1 import Event
 from steersman.objects import Selector
+from steersman.patterns import External, ExternalKey, StateMachine, Wait, finalizer, state
 from steersman.testing import eventually
 
 LABELS = {"app.kubernetes.io/managed-by": "site-operator"}
@@ -117,3 +119,123 @@ async def test_requeues_without_a_pause_are_a_hot_loop(control_plane, caplog) ->
     text = await mistaken(control_plane, reconcile, caplog)
     assert "runs hot and is throttled: every reconcile returns RequeueAfter with less than 0.05 s, 100 in a row" in text
     assert len(runs) < 110
+
+
+class Buckets:
+    """An API that rejects every call."""
+
+    async def find(self, key: ExternalKey, site: Site) -> str | None:
+        raise PermissionError("the token has expired")
+
+    async def create(self, key: ExternalKey, site: Site) -> str:
+        return "bucket"
+
+    async def delete(self, key: ExternalKey, site: Site, bucket: str) -> None:
+        """Delete the bucket."""
+
+
+class Renamed(Buckets):
+    async def create(self, key: ExternalKey, site: Site, session: object) -> str:  # pyright: ignore[reportIncompatibleMethodOverride]
+        return "bucket"
+
+
+class Compared(Buckets):
+    def up_to_date(self, found: str) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("api", "said"),
+    [
+        (Renamed, r"Renamed.create cannot be called with \(key, obj\); write async def create\(self, key, obj\)"),
+        (
+            Compared,
+            r"Compared.up_to_date cannot be called with \(obj, found\); write def up_to_date\(self, obj, found\)",
+        ),
+    ],
+)
+def test_a_method_with_other_parameters(api: Any, said: str) -> None:
+    """Found where the External is written, not by the first call."""
+    with pytest.raises(TypeError, match=rf"External\(name='bucket'\): {said}"):
+        External(api(), name="bucket")
+
+
+class Hasty(StateMachine[Site]):
+    """Uses the answer of an External in the wrong way."""
+
+    awaits = False
+
+    def __init__(self) -> None:
+        self.buckets: Any = External(Buckets(), name="bucket")
+
+    @state(condition="BucketReady")
+    async def bucket(self, site: Site, out: Outputs) -> Done | Wait:
+        return await self.buckets.ensure(site) if self.awaits else self.buckets.ensure(site)
+
+    @finalizer
+    async def clean_up(self, site: Site, out: Outputs) -> Done | Wait:
+        return Done()
+
+
+@pytest.mark.parametrize(
+    ("awaits", "said"),
+    [
+        (True, "an External answers at once, with Working here; remove await, and match its answer"),
+        (
+            False,
+            "the answer of an External; match it: return Done() for Present(found) or Absent(), and pending.wait otherwise",
+        ),
+    ],
+)
+async def test_an_answer_is_no_step(control_plane, monkeypatch, caplog, awaits, said) -> None:
+    """A state matches the answer; the first error says how."""
+    monkeypatch.setattr(Hasty, "awaits", awaits)
+    manager = Manager(name="site-operator")
+    manager.add(Hasty())
+    await home(control_plane)
+    async with control_plane.running(manager, crashes=True):
+        await eventually(lambda: said in caplog.text)
+
+
+class Patient(Hasty):
+    """Uses it as the page says."""
+
+    @state(condition="BucketReady")
+    async def bucket(self, site: Site, out: Outputs) -> Done | Wait:
+        return self.buckets.ensure(site).wait
+
+
+async def test_a_failing_service_is_a_warning(control_plane) -> None:
+    """`kubectl get events --field-selector type=Warning` shows it."""
+    manager = Manager(name="site-operator")
+    manager.add(Patient())
+    await home(control_plane)
+    client = control_plane.client
+    async with control_plane.running(manager):
+        await eventually(client, Site, "home", has=ready("False", "ExternalError"))
+
+        async def warned() -> bool:
+            events = [(each.type, each.reason) for each in await client.list(Event)]
+            return ("Warning", "ExternalError") in events
+
+        await eventually(warned)
+
+
+async def test_a_dict_is_no_child(control_plane, caplog) -> None:
+    """kopf's operators build dicts."""
+
+    @reconciles(Site, children=(ConfigMap,))
+    async def site(site: Site, out: Outputs) -> Done:
+        child: Any = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "page"}}
+        out.apply(child)
+        return Done()
+
+    manager = Manager(name="site-operator")
+    manager.add(site)
+    await home(control_plane)
+    async with control_plane.running(manager, crashes=True):
+        wrong = await eventually(control_plane.client, Site, "home", has=ready("False", "Error"))
+    assert (
+        "out.apply(ConfigMap): that is a dict; build a ConfigMap of steersman.kinds or of your own types, or pass"
+        " Unstructured(...)"
+    ) in wrong.status.conditions[0].message

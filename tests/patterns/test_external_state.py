@@ -11,7 +11,10 @@ from steersman.patterns.external import Absent, Broken, ExternalKey, Present, Wo
 from steersman.patterns.external.entries import Deleted, Inquiry, Missing, Raised, Start, There, Timing
 from steersman.patterns.external.state import ExternalState
 
-NOT_FOUND = "bucket was not found, but a request to create it may still be in flight"
+NOT_FOUND = (
+    "bucket was not found, but a request to create it, also one of an earlier process, may still be in flight;"
+    " Steersman waits up to 10 s (late=)"
+)
 
 
 def site(generation=1, *, uid="u1", name="home", version="1", image="nginx"):

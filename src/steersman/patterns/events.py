@@ -23,6 +23,8 @@ _ACTION = "Reconciling"
 
 #: Reasons for which a new object is expected not to be ready.
 _EXPECTED = frozenset({"ChildrenNotReady", "Waiting", "NotReached", "Deleting", "NamespaceTerminating"})
+#: Reasons of failures that Steersman retries.
+_FAILURES = frozenset({"ExternalError"})
 
 
 def record_readiness(
@@ -42,7 +44,8 @@ def record_readiness(
         return
     changed = before is None or (before.status, before.reason) != (now.status, now.reason)
     if was_ready or (changed and (wrong or now.reason not in _EXPECTED)):
-        ctx.events.record(obj, "Warning" if wrong else "Normal", now.reason, _ACTION, now.message or now.reason)
+        failed = wrong or now.reason in _FAILURES
+        ctx.events.record(obj, "Warning" if failed else "Normal", now.reason, _ACTION, now.message or now.reason)
 
 
 def last_recorded(condition: Mapping[str, Any] | None) -> Observation | None:

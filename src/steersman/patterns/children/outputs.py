@@ -290,6 +290,11 @@ class Outputs:
             return TypeError(
                 f"{where(child.__name__)}: that is a class; pass an object: {child.__name__}(metadata=..., spec=...)"
             )
+        if isinstance(child, dict):
+            kind = str(cast("dict[str, Any]", child).get("kind", "child"))
+            return TypeError(
+                f"{where(kind)}: that is a dict; build a {kind} of steersman.kinds or of your own types, or pass Unstructured(...)"
+            )
         if not isinstance(child, (Object, Unstructured)):
             return TypeError(f"{where(repr(child))}: that is not an object; build the child and pass it")
         kind = child.kind

@@ -15,7 +15,7 @@ from typing import Generic, Protocol, TypeVar
 import msgspec
 
 from steersman.objects import Key, Object
-from steersman.patterns.machine.steps import Wait
+from steersman.patterns.machine.steps import Answer, Wait
 
 T_contra = TypeVar("T_contra", bound=Object, contravariant=True)
 R = TypeVar("R")
@@ -89,13 +89,13 @@ class ServiceBusy(ServiceRefused):
         self.retry_after = retry_after
 
 
-class Present(msgspec.Struct, Generic[R], frozen=True):
+class Present(Answer, Generic[R], frozen=True):
     """The external object exists and matches the Kubernetes object."""
 
     found: R
 
 
-class Working(msgspec.Struct, frozen=True):
+class Working(Answer, frozen=True):
     """Work is in progress. Its result requeues the object."""
 
     message: str
@@ -106,7 +106,7 @@ class Working(msgspec.Struct, frozen=True):
         return Wait(self.message, reason="ExternalPending")
 
 
-class Broken(msgspec.Struct, frozen=True):
+class Broken(Answer, frozen=True):
     """The service refused, failed or did not answer. Steersman retries with backoff while reconciles keep asking."""
 
     message: str
@@ -117,5 +117,5 @@ class Broken(msgspec.Struct, frozen=True):
         return Wait(self.message, reason="ExternalError")
 
 
-class Absent(msgspec.Struct, frozen=True):
+class Absent(Answer, frozen=True):
     """The external object does not exist: a lookup did not find it."""

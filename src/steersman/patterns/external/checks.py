@@ -5,6 +5,9 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 
+#: How many arguments each method takes; those of earlier versions take no object.
+_COUNTS = {"find": (2, 1), "create": (2,), "delete": (3, 2), "update": (3,)}
+
 
 def check_name(name: str) -> str:
     """Reject an empty name; returns how error messages refer to the external."""
@@ -30,6 +33,11 @@ def check_api(api: object, where: str) -> None:
                 f"{where}: {what}.{name} is not async; write async def {name}(self, {takes}), and call blocking code "
                 "with await asyncio.to_thread(...)"
             )
+        if not any(takes_object(method, count) for count in _COUNTS[name]):
+            raise TypeError(
+                f"{where}: {what}.{name} cannot be called with ({takes}); write async def {name}(self, {takes}), and keep"
+                " everything else in attributes of the instance"
+            )
     judge = getattr(api, "up_to_date", None)
     if judge is None and hasattr(api, "update"):
         raise TypeError(
@@ -40,6 +48,10 @@ def check_api(api: object, where: str) -> None:
         raise TypeError(
             f"{where}: {what}.up_to_date is async, but it must compare without IO; write def"
             " up_to_date(self, obj, found), and let find return what it needs"
+        )
+    if judge is not None and not takes_object(judge, 2):
+        raise TypeError(
+            f"{where}: {what}.up_to_date cannot be called with (obj, found); write def up_to_date(self, obj, found) -> bool"
         )
 
 

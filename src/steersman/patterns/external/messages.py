@@ -11,8 +11,9 @@ _DONE: dict[Call, str] = {"find": "found", "create": "created", "update": "updat
 class Messages:
     """The messages about the external objects of one name, such as "bucket"."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, late: float) -> None:
         self._name = name
+        self._late = late
 
     def ended(self, call: Call) -> str:
         """A call succeeded."""
@@ -39,7 +40,10 @@ class Messages:
         if entry.busy:
             return f"{self._name} waits, because the service is busy: {entry.busy}"
         if entry.doubted:
-            return f"{self._name} was not found, but a request to create it may still be in flight"
+            return (
+                f"{self._name} was not found, but a request to create it, also one of an earlier process, may still be in flight;"
+                f" Steersman waits up to {self._late:g} s (late=)"
+            )
         doing = {"updating": "updated", "creating": "created"}.get(entry.progress, "looked for")
         if entry.goal == "absent":
             doing = "deleted"

@@ -65,7 +65,7 @@ class ExternalState(Generic[R]):
 
     def __init__(self, name: str, timing: Timing, start: Start, *, rng: Random, judge: Judge, can_update: bool) -> None:
         self._name = name
-        self._messages = Messages(name)
+        self._messages = Messages(name, timing.late)
         self._timing = timing
         self._start = start
         self._rng = rng

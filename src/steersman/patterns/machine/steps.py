@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from typing import TypeAlias
+from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 import msgspec
 
@@ -25,6 +25,18 @@ def _check_reason(step: str, reason: str) -> None:
             f"{step}(reason={reason!r}): the reason of a condition is one CamelCase word, such as"
             " ImageMissing; put a sentence into the message"
         )
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """What an `External` reports about its object. It is not a step: a state turns it into one."""
+
+    if not TYPE_CHECKING:  # a type checker reports the await
+
+        def __await__(self) -> NoReturn:
+            raise TypeError(
+                f"an External answers at once, with {type(self).__name__} here; remove await, and match its answer: Present(found)"
+                " or Absent() is done, otherwise return pending.wait"
+            )
 
 
 class Next(msgspec.Struct, frozen=True, kw_only=True):

@@ -16,7 +16,7 @@ from steersman.controller import Done, RequeueAfter
 from steersman.patterns.children import ChildIdentity
 from steersman.patterns.children.apply import StateResult
 from steersman.patterns.machine.graph import STEPS, MachineGraph, StateNode
-from steersman.patterns.machine.steps import Failed, Goto, Next, Step, Wait
+from steersman.patterns.machine.steps import Answer, Failed, Goto, Next, Step, Wait
 
 #: The reason of a state that waits for its children.
 CHILDREN_NOT_READY = "ChildrenNotReady"
@@ -100,6 +100,11 @@ def _as_step(graph: MachineGraph, name: str, returned: object, *, ending: bool) 
     if isinstance(returned, type) and returned.__name__ in STEPS:
         step = returned.__name__
         words = f"the class {step} instead of a step; call it: return {step}(...)"
+    elif isinstance(returned, Answer):
+        words = (
+            f"{_shown(returned)}, the answer of an External; match it: return {instead} for Present(found) or Absent(),"
+            " and pending.wait otherwise"
+        )
     elif returned is None:
         words = f"None: on this path it ends without return; return {instead} when it is complete, Wait(...) until then"
     else:
