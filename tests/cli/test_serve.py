@@ -18,8 +18,12 @@ from steersman.cli import main
 from steersman.cli.request_log import show_request
 from steersman.client.configuration.discovery_order import discover_config
 from steersman.errors import NotFound
-from steersman.kinds.core_v1 import ConfigMap, Namespace
+from steersman.kinds.apps_v1 import Deployment, DeploymentSpec
+from steersman.kinds.batch_v1 import Job, JobSpec
+from steersman.kinds.core_v1 import ConfigMap, Container, Namespace, Pod, PodSpec, PodTemplateSpec
+from steersman.kinds.meta_v1 import LabelSelector
 from steersman.objects import ObjectMeta
+from steersman.testing import eventually
 
 
 @asynccontextmanager
@@ -137,6 +141,35 @@ async def test_controllers_work_and_can_be_chosen():
         assert not await deleted(kubeconfig, within=0.5)
         _, errors = await ended(process)
     assert "none: dependents of deleted objects stay, and so do deleted namespaces\n" in errors
+
+
+def pods(restart_policy: str, **labels: str) -> PodTemplateSpec:
+    containers = [Container(name="main", image="app:1")]
+    spec = PodSpec(containers=containers, restart_policy=restart_policy)
+    return PodTemplateSpec(metadata=ObjectMeta(labels=labels), spec=spec)
+
+
+async def test_workloads_become_ready_with_pods():
+    """An operator that waits for its Deployment would otherwise wait for ever."""
+    async with serving("--pods", "-v") as (process, kubeconfig):
+        async with connect(kubeconfig) as client:
+            selector = LabelSelector(match_labels={"app": "web"})
+            spec = DeploymentSpec(replicas=2, selector=selector, template=pods("Always", app="web"))
+            await client.create(Deployment(metadata=ObjectMeta(name="web"), spec=spec))
+            available = {"status": {"availableReplicas": 2}}
+            await eventually(client, Deployment, "web", has=available, within=60)
+            await client.create(Job(metadata=ObjectMeta(name="once"), spec=JobSpec(template=pods("Never"))))
+            await eventually(client, Job, "once", has={"status": {"succeeded": 1}}, within=60)
+            first, *_ = await client.list(Pod, labels={"app": "web"})
+            await client.delete(first)
+            await eventually(client, Pod, first.key, gone=True, within=60)
+            await eventually(client, Deployment, "web", has=available, within=60)
+        code, errors = await ended(process)
+    assert (code, errors.splitlines()[-1]) == (0, "stopped"), errors
+    assert "  pods        workloads get Pods, which become ready; no container starts\n" in errors
+    runner = [line for line in errors.splitlines() if "system:kube-controller-manager" in line]
+    assert {line.split()[2] for line in runner} >= {"create", "patch"}
+    assert not {line.split()[2] for line in runner} & {"get", "list", "watch"}, "its reads are not shown"
 
 
 async def test_a_port_that_is_taken_is_told(tmp_path):

@@ -246,8 +246,9 @@ def _add_plan(parser: argparse.ArgumentParser) -> None:
 def _add_serve(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Serve a Kubernetes API on a port of this machine, and print the line that configures kubectl for it. There "
-        "is no cluster behind it: objects are validated, stored, watched and garbage-collected, but nothing runs. "
-        "Without --data, objects are in memory and lost at the end. SIGTERM or Ctrl-C ends it."
+        "is no cluster behind it: objects are validated, stored, watched and garbage-collected, but nothing runs. With "
+        "--pods, workloads get Pods that become ready, and still no container starts. Without --data, objects are in "
+        "memory and lost at the end. SIGTERM or Ctrl-C ends it."
     )
     parser.add_argument(
         "--port", type=port, default=0, metavar="PORT", help="the port, on loopback only; default: any free one"
@@ -262,6 +263,11 @@ def _add_serve(parser: argparse.ArgumentParser) -> None:
         help="also serve the resource classes of a module, or one of them; can be repeated",
     )
     parser.add_argument("--kubeconfig", metavar="FILE", help="write the kubeconfig to this file")
+    parser.add_argument(
+        "--pods",
+        action="store_true",
+        help="let Deployments, StatefulSets, DaemonSets and Jobs have Pods, and Pods become ready; nothing is executed",
+    )
     parser.add_argument("--audit", metavar="FILE", help="append an audit event per request, as JSON lines")
     parser.add_argument(
         "--controllers",

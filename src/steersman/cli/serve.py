@@ -4,6 +4,7 @@ Guarantees
 - When the line with the kubeconfig is printed, the server answers; only that line goes to stdout.
 - The exit code is 0 after a requested stop, 1 with a reason if it cannot serve.
 - With a directory, everything that was answered survives a restart, and the certificates stay valid.
+- With ``--pods``, workloads get Pods and become ready; nothing is executed.
 - A foreign kubeconfig is never overwritten.
 """
 
@@ -12,25 +13,32 @@ from __future__ import annotations
 import asyncio
 import shlex
 import signal
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from steersman.apiserver import AuditFile, AuditHook, StorageError, check_owned_folder
+from steersman.apiserver import AuditFile, AuditHook, StorageError, User, check_owned_folder
 from steersman.cli.console import print_banner, show_data, tell
 from steersman.cli.failure import Failure
 from steersman.cli.generate.crds import resource_classes
 from steersman.cli.modules import look_here_first, module_and_name
 from steersman.cli.request_log import show_request
+from steersman.client import Client
 from steersman.controlplane import ControlPlane, is_controller
 from steersman.kinds.index import KUBERNETES
 from steersman.objects import Object
 from steersman.telemetry import configure_logging
 
+if TYPE_CHECKING:
+    from steersman.kinds.core_v1 import Pod
+    from steersman.testing import PodOutcome
+
 _READS = frozenset({"get", "list", "watch"})
+#: The user that runs workloads with ``--pods``.
+_RUNNER = User(name="system:kube-controller-manager", groups=("system:authenticated", "system:masters"))
 
 
 class ServeOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,6 +55,8 @@ class ServeOptions(msgspec.Struct, frozen=True, kw_only=True):
     #: Comma-separated names.
     enable_admission_plugins: str = ""
     disable_admission_plugins: str = ""
+    #: Whether workloads get Pods, and Pods become ready.
+    pods: bool = False
     verbose: bool = False
 
 
@@ -72,7 +82,7 @@ def serve_api(options: ServeOptions) -> int:
                 enable_admission_plugins=_names(options.enable_admission_plugins),
                 disable_admission_plugins=_names(options.disable_admission_plugins),
             )
-            asyncio.run(_serve(plane, list(_lines(options, classes, plane))))
+            asyncio.run(_serve(plane, list(_lines(options, classes, plane)), pods=options.pods))
     except OSError as error:
         raise Failure(_told(error)) from error
     except (StorageError, TypeError, ValueError) as error:
@@ -80,11 +90,14 @@ def serve_api(options: ServeOptions) -> int:
     return 0
 
 
-async def _serve(plane: ControlPlane, lines: list[tuple[str, str]]) -> None:
+async def _serve(plane: ControlPlane, lines: list[tuple[str, str]], *, pods: bool) -> None:
     stopped = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
-    async with plane:
+    async with AsyncExitStack() as stack:
+        await stack.enter_async_context(plane)
+        if pods:
+            await stack.enter_async_context(_running_pods(plane))
         server = ("server", f"{plane.url}, compatible with Kubernetes {KUBERNETES}")
         print_banner("serves a Kubernetes API", [server, *lines])
         tell("In another terminal:")
@@ -92,6 +105,25 @@ async def _serve(plane: ControlPlane, lines: list[tuple[str, str]]) -> None:
         tell()
         await stopped.wait()
     tell("stopped")
+
+
+@asynccontextmanager
+async def _running_pods(plane: ControlPlane) -> AsyncGenerator[None]:
+    """Give workloads Pods and let the Pods run, for a block."""
+    from steersman.testing import WorkloadRunner  # noqa: PLC0415 - a bare server starts faster without it
+
+    async with (
+        Client(plane.transport(_RUNNER), field_manager="pod-runner") as client,
+        WorkloadRunner(client, outcome=_outcome, crashes=True),
+    ):
+        yield
+
+
+def _outcome(pod: Pod) -> PodOutcome:
+    """How far a Pod gets: one that is meant to end succeeds, such as that of a Job; others run and are ready."""
+    from steersman.testing import PodRunning, PodSucceeded  # noqa: PLC0415 - see above
+
+    return PodRunning() if pod.spec.restart_policy in {None, "Always"} else PodSucceeded()
 
 
 def _lines(options: ServeOptions, classes: list[type[Object]], plane: ControlPlane) -> Iterator[tuple[str, str]]:
@@ -104,6 +136,10 @@ def _lines(options: ServeOptions, classes: list[type[Object]], plane: ControlPla
         yield "objects", "in memory, lost at the end; --data DIRECTORY stores them"
     names = ", ".join(name.removesuffix("-controller") for name in plane.controllers)
     yield "controllers", names or "none: dependents of deleted objects stay, and so do deleted namespaces"
+    if options.pods:
+        yield "pods", "workloads get Pods, which become ready; no container starts"
+    else:
+        yield "pods", "none: workloads never become ready; --pods lets them"
     if options.audit:
         yield "audit", str(Path(options.audit).absolute())
     yield "stop", "Ctrl-C"
@@ -148,7 +184,8 @@ def _hook(options: ServeOptions, stack: ExitStack) -> AuditHook | None:
 
 def _show(event: dict[str, Any]) -> None:
     """Show a request, unless it is a read by a controller."""
-    if event["verb"] not in _READS or not is_controller(event["user"].get("username", "")):
+    user = event["user"].get("username", "")
+    if event["verb"] not in _READS or not (is_controller(user) or user == _RUNNER.name):
         show_request(event)
 
 

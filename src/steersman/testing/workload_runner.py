@@ -46,7 +46,8 @@ class WorkloadRunner:
 
     It is a `PodRunner` with controllers, and takes the same options: ``outcome`` decides how far each Pod gets,
     ``delay`` how long that takes, ``namespaces`` limits it, and ``node`` names the Node, which exists as long as the
-    runner. Use it where kube-controller-manager does not run its own workload controllers; the two would undo each
+    runner. With ``crashes=True``, a controller that crashes on an object only logs it; otherwise the end of the block
+    raises. Use it where kube-controller-manager does not run its own workload controllers; the two would undo each
     other's work.
     """
 
@@ -58,8 +59,10 @@ class WorkloadRunner:
         delay: float = 0.0,
         namespaces: tuple[str, ...] = (),
         node: str = "pod-runner",
+        crashes: bool = False,
     ) -> None:
         self._client = client
+        self._crashes = crashes
         self._namespaces = namespaces
         self._pods = PodRunner(client, outcome=outcome, delay=delay, namespaces=namespaces, node=node)
         self._node = OwnNode(node)
@@ -79,7 +82,7 @@ class WorkloadRunner:
             await self._node.make(client)
             stack.push_async_callback(self._node.remove, client)
             manager = workload_manager(self._node, self._namespaces)
-            await stack.enter_async_context(running(manager, client, drained=nothing_left))
+            await stack.enter_async_context(running(manager, client, drained=nothing_left, crashes=self._crashes))
             self._stack = stack.pop_all()
         return self
 
