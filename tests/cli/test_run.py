@@ -399,6 +399,14 @@ def test_a_command_line_that_makes_no_sense(arguments: list[str], capsys: pytest
     assert "usage: steersman run" in capsys.readouterr().err
 
 
+def test_webhooks_on_loopback_need_a_server_on_this_machine(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Any other server would call its own loopback, and reject all writes of the kind."""
+    module = write(here, "run_local", OPERATOR.replace("GROUP", "local.example.com"))
+    (here / "kubeconfig").write_text(KUBECONFIG.replace("http://127.0.0.1:1", "https://192.0.2.1:6443"))
+    assert main(["run", module, "--install-local"]) == 1
+    assert "the API server https://192.0.2.1:6443 is not on this machine" in capsys.readouterr().err
+
+
 async def test_only_kinds_of_ones_own_are_installed(here: Path, engine: Engine, namespace: str, crd_group: str) -> None:
     """Models of somebody else's kinds derive from Object: a flag must not replace their definitions."""
     theirs = OPERATOR.replace("GROUP", crd_group).replace("Resource[SiteSpec, None]", "Object")

@@ -178,6 +178,11 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
         "--install", action="store_true", help="install these CRDs, and register the manager's webhooks"
     )
     parser.add_argument(
+        "--install-local",
+        action="store_true",
+        help="the same for an API server on this machine: it calls the webhooks on loopback, not through their Service",
+    )
+    parser.add_argument(
         "--replace-crds",
         action="store_true",
         help="also install CRDs that remove a version or a field of installed ones; objects lose that data",

@@ -55,6 +55,7 @@ class Project(msgspec.Struct, frozen=True, kw_only=True):
         text = resources.files("steersman.cli").joinpath("project", f"{name}.txt").read_text(encoding="utf-8")
         values = msgspec.structs.asdict(self)
         added = {place: part.format(**values) if self.webhooks else "" for place, part in _WEBHOOK_PARTS.items()}
+        added["install"] = "--install-local" if self.webhooks else "--install-crds"
         return text.format(**values, **added)
 
 
@@ -90,6 +91,15 @@ manager.add(checks)
     "container_port": ", {{name: webhooks, containerPort: 9443}}",
     "ingress": "    - ports: [{{protocol: TCP, port: 9443}}]  # webhooks, for the API server\n",
     "ci_step": "      - run: steersman generate webhooks {package}.operator -o config/webhooks.yaml --check\n",
+    "wait_for_webhooks": "$ kubectl wait --for=create validatingwebhookconfiguration/{name} --timeout=60s\n",
+    "try_webhooks": """
+The server calls the webhooks of `{package}/webhooks.py`, which reject this change:
+
+```console
+$ kubectl patch {plural}.{group} example --type=merge --patch='{{"spec": {{"image": "httpd:1.27"}}}}'
+The {kind} "example" is invalid: spec.image: Forbidden: only the tag may change
+```
+""",
     "handlers_file": "- Its defaults and checks: `{package}/webhooks.py`\n",
     "generate_webhooks": "$ steersman generate webhooks {package}.operator -o config/webhooks.yaml\n",
     "apply_webhooks": """\

@@ -12,11 +12,13 @@ from __future__ import annotations
 import asyncio
 import gc
 import inspect
+import ipaddress
 import logging
 from collections.abc import Coroutine
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -48,6 +50,7 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     namespace: str | None = None
     install_crds: bool = False
     install: bool = False
+    install_local: bool = False
     replace_crds: bool = False
     log_format: Literal["auto", "text", "json"] = "auto"
     log_level: str = "info"
@@ -82,6 +85,8 @@ async def _run(found: Manager | Maker, options: RunOptions, *, readable: bool) -
         config = discover_config(kubeconfig=options.kubeconfig, context=options.context)
     except ConfigError as error:
         raise Failure(f"{error}\nOn this command line: --kubeconfig FILE, --context NAME") from error
+    if options.install_local:
+        _check_local(config.server)
     namespace = options.namespace or config.namespace
     async with Client.connect(config, namespace=namespace, field_manager=field_manager_of(found)) as client:
         manager = await _unless_stopped(_prepare(found, client, config, options, readable=readable))
@@ -137,9 +142,12 @@ async def _prepare(
     )
     if manager.watchdog is None:
         manager.watchdog = BLOCKED_AFTER
-    if options.install and manager.webhooks.hooks:
+    if options.install_local:
+        manager.webhook_endpoint = WebhookEndpoint(port=0, install=True)
+    elif options.install and manager.webhooks.hooks:
         manager.webhook_endpoint = replace(_webhook_endpoint(manager), install=True)
-    if options.install_crds or options.replace_crds or (options.install and manager.own_kinds):
+    installs = options.install or options.install_local
+    if options.install_crds or options.replace_crds or (installs and manager.own_kinds):
         writer = client.with_transport(lambda inner: inner, field_manager=manager.name)
         await _install(writer, manager, replace_crds=options.replace_crds)
     return manager
@@ -223,6 +231,20 @@ def _webhook_endpoint(manager: Manager) -> WebhookEndpoint:
             ' Manager(webhook_endpoint=WebhookEndpoint(service="NAMESPACE/NAME"))'
         )
     return manager.webhook_endpoint
+
+
+def _check_local(server: str) -> None:
+    """Raise if the API server is not on this machine: it could not call webhooks on loopback."""
+    host = urlsplit(server).hostname or ""
+    try:
+        local = ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        local = host == "localhost"
+    if not local:
+        raise Failure(
+            f"--install-local: the API server {server} is not on this machine, so it cannot call webhooks here; "
+            "choose another server with --context, or use --install"
+        )
 
 
 # failures
