@@ -14,7 +14,13 @@ from steersman.cache.store import NAMESPACES, OWNERS
 from steersman.objects import Key
 
 TOTAL = 10_000
-INDEXES = (NAMESPACES, OWNERS, IndexName("label", "app"), IndexName("function", "value"))
+INDEXES = (
+    NAMESPACES,
+    OWNERS,
+    IndexName("label", "app"),
+    IndexName("condition", "Ready"),
+    IndexName("function", "value"),
+)
 
 
 def switch(world, building, replacement, complete):

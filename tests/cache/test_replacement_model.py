@@ -38,8 +38,12 @@ class World:
         owner, value = state
         self.version += 1
         self.values[str(self.version)] = value
+        raw = b'{"status":{"conditions":[{"type":"Ready","status":"%s","reason":"%s"}]}}' % (
+            b"True" if value == "1" else b"False",
+            owner.encode(),
+        )
         return StoredObject(
-            key, str(self.version), b"{}", uid=f"uid-{self.version}", own_labels={"app": value}, owners=(owner,)
+            key, str(self.version), raw, uid=f"uid-{self.version}", own_labels={"app": value}, owners=(owner,)
         )
 
     def change(self, key, state):
@@ -65,6 +69,8 @@ class World:
         for owner in ("u1", "u2"):
             same = {key for key, each in expected.items() if owner in each.owners}
             assert {each.key for each in self.store.by_owner(owner)} == same
+            waiting = {key for key in same if expected[key].own_labels["app"] != "1"}
+            assert {*self.store.by_unmet_condition("Ready").get(("False", owner), ())} == waiting
 
 
 @settings(max_examples=300, deadline=None, derandomize=True)

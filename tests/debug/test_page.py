@@ -16,6 +16,9 @@ from steersman.debug import (
     Explanation,
     LeaderStatistics,
     ManagerStatistics,
+    ReadyCondition,
+    UnreadyObject,
+    UnreadyObjects,
     duration,
     percent,
 )
@@ -127,6 +130,16 @@ def informer(kind="web.example.com/v1 Site", *, phase="watching", failures=0, la
     return InformerStatistics(kind=kind, scopes=(scope,), **(figures | rest))
 
 
+def unready(
+    *names, reason="Waiting", message="waits for the license", minutes=10.0, number=0, of=12, controller="site"
+):
+    since = None if minutes is None else NOW - timedelta(minutes=minutes)
+    condition = ReadyCondition("False", reason, message, since)
+    shown = tuple(UnreadyObject(key=Key("default", name), ready=condition) for name in names)
+    number = number or len(names)
+    return UnreadyObjects(controller=controller, count=number, of=of, reasons=((reason, number),), shown=shown)
+
+
 def manager(**rest) -> ManagerStatistics:
     figures = {
         "name": "site-operator",
@@ -164,6 +177,45 @@ def test_every_failing_key_is_shown_with_its_error_and_its_next_try():
     assert "/debug/explain?kind=site&namespace=default&name=web-7" in page.links
 
 
+def test_objects_that_are_not_ready_are_listed_with_their_reasons():
+    """A manager without errors is not well while its objects are not ready."""
+    page = Page(overview(manager(unready=(unready("a", "b", number=7_000, of=9_000),))))
+    assert "All is well" not in page.text
+    assert "1 thing to look at" in page.text
+    problem = "7,000 of 9,000 objects are not ready: 7,000 Waiting; default/a for 10 min: waits for the license"
+    assert f"site {problem}" in page.text
+    assert "default/b site Waiting waits for the license 10 min ago" in page.text
+    assert "and 6,998 more" in page.text
+    assert "/debug/explain?kind=site&namespace=default&name=b" in page.links
+
+
+def test_one_object_of_many_that_is_not_ready_is_seen():
+    """Objects that do not say since when count as old, and come first."""
+    found = (unready("new", minutes=0.1), unready("old", controller="other", minutes=None, message=""))
+    page = Page(overview(manager(unready=found)))
+    assert "other 1 of 12 objects is not ready: 1 Waiting; default/old: Waiting" in page.text
+    assert "2, longest first: site: 1 Waiting; other: 1 Waiting" in page.text
+    assert page.text.index("default/old other") < page.text.index("default/new site")
+
+
+def test_objects_that_have_just_been_created_are_converging():
+    """A page that cries at every new object is not believed at the next fault."""
+    young = manager(unready=(unready("a", "b", minutes=1.0),))
+    assert problems_of(young) == []
+    page = Page(overview(young))
+    assert "Converging: 2 objects are not ready yet" in page.text
+    assert "All is well" not in page.text
+    assert "default/a site Waiting waits for the license 1 min ago" in page.text
+
+
+def test_a_process_that_stands_by_lists_objects_without_alarm():
+    standing_by = manager(phase="candidate", controllers=(), unready=(unready("a"),))
+    assert problems_of(standing_by) == []
+    page = Page(overview(standing_by))
+    assert "Standing by: another process leads" in page.text
+    assert "default/a site Waiting" in page.text
+
+
 def test_hostile_names_are_words():
     hostile = record(HOSTILE, result="error", failures=1, error=f"{HOSTILE}\n{HOSTILE * 40}", next_run=1.0)
     everywhere = manager(
@@ -175,6 +227,7 @@ def test_hostile_names_are_words():
         informers=(informer(HOSTILE, last_error=HOSTILE, failures=1, phase="waiting"),),
         checks=(CheckResult(name=HOSTILE, kind="health", ok=False, message=HOSTILE),),
         blocked=(BlockedLoop(at=NOW, seconds=0.4, task=HOSTILE, stack=HOSTILE),),
+        unready=(unready(HOSTILE, reason=HOSTILE, message=f"{HOSTILE}\n{HOSTILE * 40}", controller=HOSTILE),),
     )
     text = overview(everywhere)
     assert "<script>alert" not in text
@@ -326,7 +379,9 @@ def test_two_hundred_controllers_stay_readable():
 
 def test_ids_are_not_repeated():
     keys = [record("a", result="error", failures=1, error="E: " + "x" * 500, next_run=1.0)]
-    ids = Page(overview(manager(controllers=(controller("one", keys=keys), controller("two", keys=keys))))).ids
+    waits = tuple(unready("a", message="x" * 500, controller=name) for name in ("one", "two"))
+    both = (controller("one", keys=keys), controller("two", keys=keys))
+    ids = Page(overview(manager(controllers=both, unready=waits))).ids
     assert sorted(set(ids)) == sorted(ids)
 
 
@@ -337,7 +392,8 @@ def test_keys_that_ask_to_be_run_again_do_not_fail():
 
 def test_links_within_the_page_lead_somewhere():
     ill = controller("ill", keys=[record(result="error", failures=1, error="E: x")], working=False)
-    page = Page(overview(manager(controllers=(ill,), informers=(informer(phase="waiting", failures=1),))))
+    lost = informer(phase="waiting", failures=1)
+    page = Page(overview(manager(controllers=(ill,), informers=(lost,), unready=(unready("a"),))))
     inner = [link.removeprefix("#") for link in page.links if link.startswith("#")]
     assert inner
     assert set(inner) <= set(page.ids)

@@ -16,6 +16,7 @@ Guarantees
 """
 
 from steersman.cache.cache import Cache as Cache, Use as Use
+from steersman.cache.conditions import StoredCondition as StoredCondition, condition_of as condition_of
 from steersman.cache.contents import IndexName as IndexName
 from steersman.cache.delivery import (
     HandlerRegistration as HandlerRegistration,

@@ -22,9 +22,9 @@ SLICE = 256
 
 
 class IndexName(NamedTuple):
-    """Identifies an index: over namespaces, owners, one label, or a declared function."""
+    """Identifies an index: over namespaces, owners, one label, one condition that is not met, or a declared function."""
 
-    by: Literal["namespace", "owner", "label", "function"]
+    by: Literal["namespace", "owner", "label", "condition", "function"]
     name: str = ""
 
 

@@ -11,7 +11,7 @@ Guarantees
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 from steersman.cache.stored_object import StoredObject
@@ -67,8 +67,8 @@ class Index:
         """Return the keys under a value."""
         return self._keys.get(value, ())
 
-    def values(self) -> Iterable[Hashable]:
-        """Return all values that at least one object has."""
+    def by_value(self) -> Mapping[Hashable, Collection[Key]]:
+        """Return the keys under each value that at least one object has, not copied."""
         return self._keys
 
     def replace(self, old: StoredObject | None, new: StoredObject | None) -> None:

@@ -3,7 +3,7 @@
 Guarantees
 - A lookup by key takes constant time. The cost of a lookup by namespace, owner, label or declared index depends on the
   size of its result.
-- Unused indexes cost nothing: those over namespaces, owners and labels are built on first use.
+- Unused indexes cost nothing: those over namespaces, owners, labels and conditions are built on first use.
 - An index over many objects is built a few hundred at a time (`indexing`). A lookup before its end builds it in one go.
 - The watermark of a scope is a version up to which every change in that scope is in the store.
 - A complete list of any size replaces a scope in one step for every reader (`steersman.cache.contents`).
@@ -11,9 +11,10 @@ Guarantees
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from typing import TypeAlias
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
+from typing import TypeAlias, cast
 
+from steersman.cache.conditions import unmet
 from steersman.cache.contents import Contents, IndexName, Replacement
 from steersman.cache.indexes import Index
 from steersman.cache.stored_object import StoredObject
@@ -96,6 +97,15 @@ class Store:
         """Return the objects whose owner references include this uid."""
         return self._take(self._index(OWNERS).find(uid))
 
+    def by_unmet_condition(self, condition: str) -> Mapping[tuple[str, str], Collection[Key]]:
+        """Return the keys of the objects whose condition is not True, by its status and reason; not copied.
+
+        Objects without the condition are left out.
+        """
+        return cast(
+            "Mapping[tuple[str, str], Collection[Key]]", self._index(IndexName("condition", condition)).by_value()
+        )
+
     def add_index(self, name: str, values_of: Callable[[StoredObject], Iterable[Hashable]]) -> IndexName:
         """Declare an index. If the store has objects, run `indexing` to the end afterwards."""
         place = IndexName("function", name)
@@ -130,7 +140,7 @@ class Store:
         """Complete an index, yielding after every few objects. A lookup before the end completes it in one go."""
         while name not in (contents := self._contents).indexes:
             if name not in contents.unfinished:
-                contents.unfinished[name] = Index(_values_of(name), remember=False)
+                contents.unfinished[name] = _built_in(name)
             for _ in contents.indexing(name):
                 yield
                 if self._contents is not contents or name in contents.indexes:
@@ -142,7 +152,7 @@ class Store:
         if name in contents.indexes:
             return contents.indexes[name]
         if name not in contents.unfinished:
-            contents.unfinished[name] = Index(_values_of(name), remember=False)
+            contents.unfinished[name] = _built_in(name)
         return contents.complete(name)
 
     # changes, made by the informer
@@ -218,6 +228,11 @@ class Store:
         return [stored for key in keys if (stored := objects.get(key)) is not None]
 
 
+def _built_in(name: IndexName) -> Index:
+    """Return an empty built-in index. One that decodes remembers its values."""
+    return Index(_values_of(name), remember=name.by == "condition")
+
+
 def _values_of(name: IndexName) -> Callable[[StoredObject], Iterable[Hashable]]:
     """Return the function that computes an object's values in a built-in index."""
     label = name.name
@@ -230,5 +245,7 @@ def _values_of(name: IndexName) -> Callable[[StoredObject], Iterable[Hashable]]:
             return lambda stored: (
                 (stored.own_labels[label],) if stored.own_labels and label in stored.own_labels else ()
             )
+        case "condition":
+            return lambda stored: unmet(stored, label)
         case "function":
             raise UnknownIndex(f"there is no index {label!r}")

@@ -15,6 +15,8 @@ from steersman.debug.statistics import (
     ManagerStatistics as ManagerStatistics,
     Phase as Phase,
     ReadyCondition as ReadyCondition,
+    UnreadyObject as UnreadyObject,
+    UnreadyObjects as UnreadyObjects,
 )
 from steersman.debug.text import (
     count as count,

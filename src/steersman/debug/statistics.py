@@ -56,6 +56,41 @@ class BlockedLoop(msgspec.Struct, frozen=True, kw_only=True):
     stack: str
 
 
+class ReadyCondition(msgspec.Struct, frozen=True):
+    """The Ready condition of an object."""
+
+    status: str
+    reason: str = ""
+    message: str = ""
+    #: When the status last changed; None if the object does not say.
+    since: datetime | None = None
+
+    def __str__(self) -> str:
+        return ", ".join(filter(None, (self.status, self.reason))) + (f": {self.message}" if self.message else "")
+
+
+class UnreadyObject(msgspec.Struct, frozen=True, kw_only=True):
+    """An object whose Ready condition is not True."""
+
+    key: Key
+    ready: ReadyCondition
+    #: Whether it is marked for deletion.
+    deleting: bool = False
+
+
+class UnreadyObjects(msgspec.Struct, frozen=True, kw_only=True):
+    """The objects of one controller that are not ready, as the cache has them."""
+
+    controller: str
+    #: How many are not ready, and how many objects the kind has.
+    count: int
+    of: int
+    #: The most frequent reasons, each with its count.
+    reasons: tuple[tuple[str, int], ...]
+    #: Some of them, of every reason if possible.
+    shown: tuple[UnreadyObject, ...]
+
+
 class ManagerStatistics(msgspec.Struct, frozen=True, kw_only=True):
     """A snapshot of a manager."""
 
@@ -75,17 +110,8 @@ class ManagerStatistics(msgspec.Struct, frozen=True, kw_only=True):
     checks: tuple[CheckResult, ...] = ()
     #: The last reports of the watchdog, newest last.
     blocked: tuple[BlockedLoop, ...] = ()
-
-
-class ReadyCondition(msgspec.Struct, frozen=True):
-    """The Ready condition of an object."""
-
-    status: str
-    reason: str = ""
-    message: str = ""
-
-    def __str__(self) -> str:
-        return ", ".join(filter(None, (self.status, self.reason))) + (f": {self.message}" if self.message else "")
+    #: The objects that are not ready, for each controller that has some.
+    unready: tuple[UnreadyObjects, ...] = ()
 
 
 class Explanation(msgspec.Struct, frozen=True, kw_only=True):

@@ -14,7 +14,6 @@ Guarantees:
 
 from steersman.manager.endpoints import HttpEndpoints as HttpEndpoints
 from steersman.manager.event_log import EventLog as EventLog
-from steersman.manager.explanations import ready_of as ready_of
 from steersman.manager.health import Checks as Checks, HealthCheck as HealthCheck
 from steersman.manager.leader import Campaign as Campaign, LeaderElection as LeaderElection, Term as Term
 from steersman.manager.manager import Manager as Manager
@@ -24,6 +23,7 @@ from steersman.manager.permissions import (
     permissions_of as permissions_of,
     written_bindings as written_bindings,
 )
+from steersman.manager.readiness import ready_of as ready_of
 from steersman.manager.shutdown import report_threads as report_threads
 from steersman.manager.signals import (
     LAST_SECONDS as LAST_SECONDS,

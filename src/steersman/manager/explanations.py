@@ -9,37 +9,9 @@ import msgspec
 
 from steersman.cache import Informer
 from steersman.controller import Controller, ControllerPlan, QueuePlace, Request
-from steersman.debug import Explanation, ReadyCondition
-from steersman.objects import GroupVersionKind, Key, Kind
-
-
-class _Condition(msgspec.Struct):
-    type: str
-    status: str
-    reason: str = ""
-    message: str = ""
-
-
-class _Status(msgspec.Struct):
-    conditions: list[_Condition] | None = None
-
-
-class _Reported(msgspec.Struct):
-    status: _Status | None = None
-
-
-def ready_of(informers: Iterable[Informer[Any]], kind: GroupVersionKind, key: Key) -> ReadyCondition | None:
-    """The cached Ready condition of an object; None if the object is missing or has no such condition."""
-    for informer in informers:
-        if informer.gvk == kind and (stored := informer.store.get(key)) is not None:
-            try:
-                status = msgspec.json.decode(stored.raw, type=_Reported).status
-            except msgspec.DecodeError:
-                return None
-            for each in (status.conditions if status is not None else None) or ():
-                if each.type == "Ready":
-                    return ReadyCondition(each.status, each.reason, each.message)
-    return None
+from steersman.debug import Explanation
+from steersman.manager.readiness import ready_of, summary_of
+from steersman.objects import Key, Kind
 
 
 def explain(
@@ -60,7 +32,8 @@ def explain(
     informers = tuple(informers)
     return [
         msgspec.structs.replace(
-            _explain(plan, controllers.get(plan.name), key), ready=ready_of(informers, plan.primary.gvk(), key)
+            _explain(plan, controllers.get(plan.name), key),
+            ready=ready_of(informers, plan.primary.gvk(), key, condition=summary_of(plan)),
         )
         for plan in named
     ]

@@ -63,6 +63,7 @@ from steersman.manager.explanations import explain
 from steersman.manager.health import Checks
 from steersman.manager.leader import LeaderElection, Term
 from steersman.manager.measurements import Measurements
+from steersman.manager.readiness import unready_objects
 from steersman.manager.run_listeners import RunListener, RunListeners
 from steersman.manager.shutdown import Shutdown, reconcile_name
 from steersman.manager.stages import Job, Stage, Stages
@@ -470,7 +471,7 @@ class Manager:
     # introspection
 
     def statistics(self, *, keys: int = 100) -> ManagerStatistics:
-        """A snapshot of this manager, with the last reconciles of up to ``keys`` keys for each controller."""
+        """A snapshot of this manager, with up to ``keys`` reconciles of each controller; 0 leaves objects out too."""
         return ManagerStatistics(
             name=self.name,
             version=__version__,
@@ -482,6 +483,7 @@ class Manager:
             informers=self._state.cache.statistics() if self._state.cache is not None else (),
             checks=(*self.health.last, *self.ready.last),
             blocked=tuple(self._blocked),
+            unready=unready_objects(self.plans, self.informers) if keys else (),
         )
 
     @property

@@ -2,7 +2,7 @@
 
 Guarantees
 - Pure functions turn statistics into one self-contained HTML document: no file, no other server, no other script.
-- The first screen says whether all is well, who leads, what is stuck and what fails.
+- The first screen says whether all is well, who leads, what is stuck, what fails and what is not ready.
 - Text from outside (names, errors, causes) is escaped, and the content security policy runs no script but the page's
   own.
 - The page's size is bounded for any number of controllers. Omitted rows are counted.
@@ -24,15 +24,13 @@ from steersman.debug.page.tables import (
     failing_keys,
     informers_table,
     slow_keys,
+    unready_table,
 )
 from steersman.debug.statistics import Explanation, ManagerStatistics
 from steersman.debug.text import count, duration, next_run, percent
 from steersman.objects import Key, nearest
 
-#: Row limits of the longer tables, and of all tables of recent reconciles together.
-FAILING_ROWS = 1000
-SLOW_ROWS = 12
-RUN_ROWS = 1500
+#: How many problems are listed.
 PROBLEM_ROWS = 12
 
 
@@ -47,6 +45,7 @@ def overview(statistics: ManagerStatistics) -> str:
             _verdict(statistics, found),
             _figures(statistics),
             failing_keys(statistics),
+            unready_table(statistics),
             slow_keys(statistics),
             controllers_table(statistics, found),
             informers_table(statistics),
@@ -193,6 +192,8 @@ def _verdict(statistics: ManagerStatistics, found: Sequence[Problem]) -> Html:
 
 def _calm(statistics: ManagerStatistics) -> tuple[str, str]:
     match statistics.phase:
+        case "running" if unready := sum(each.count for each in statistics.unready):
+            return "quiet", f"Converging: {count(unready, 'object is', 'objects are')} not ready yet"
         case "running":
             return "good", "All is well"
         case "candidate":
@@ -233,6 +234,7 @@ def _figures(statistics: ManagerStatistics) -> Html:
         "dl",
         _figure("Leader", *_leader_figure(statistics)),
         _figure("Failing keys", bad, "last run failed", tone="bad" if bad else "good"),
+        _unready_figure(statistics),
         _figure("Waiting", ready, f"ready; {delayed:,} delayed"),
         _figure("Running", f"{active:,} / {slots:,}", "workers busy"),
         _figure(
@@ -252,6 +254,14 @@ def _figures(statistics: ManagerStatistics) -> Html:
             "Up", uptime, statistics.started.strftime("since %b %d, %H:%M") if statistics.started else "not started"
         ),
         class_="figures",
+    )
+
+
+def _unready_figure(statistics: ManagerStatistics) -> Html:
+    unready = sum(each.count for each in statistics.unready)
+    of = sum(each.of for each in statistics.unready)
+    return _figure(
+        "Not ready", unready, f"of {of:,} objects" if unready else "objects", tone="warn" if unready else "good"
     )
 
 

@@ -2,12 +2,14 @@
 
 Guarantees
 - Pure: the same statistics give the same sentences.
-- A converging program has no problems: starting, standing by and stopping are reported as states, not as problems.
+- A converging program has no problems: starting, standing by and stopping are reported as states, not as problems, and so
+  are objects that have not been ready for a few minutes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -15,8 +17,9 @@ import msgspec
 from steersman.cache import InformerStatistics
 from steersman.controller import ControllerStatistics, KeyRecord
 from steersman.debug.page.elements import identifier
-from steersman.debug.statistics import STALE_AFTER, ManagerStatistics
+from steersman.debug.statistics import STALE_AFTER, ManagerStatistics, UnreadyObject, UnreadyObjects
 from steersman.debug.text import count, duration
+from steersman.objects import Key
 
 Tone: TypeAlias = Literal["bad", "warn"]
 
@@ -27,8 +30,12 @@ LONG_WAIT = 30.0
 BLOCKED_IS_NEWS = 600.0
 #: Seconds that a start may take before it is reported.
 LONG_START = 60.0
+#: Seconds that an object may be not ready before it is reported.
+LONG_UNREADY = 300.0
 #: Checks that summarize parts of the manager, which report their own problems.
 _SUMMARIES = frozenset({"caches", "controllers"})
+#: The HTML id of the table of objects that are not ready.
+UNREADY_PLACE = "unready"
 FAILED = frozenset({"error", "terminal_error"})
 
 
@@ -49,7 +56,8 @@ def problems_of(statistics: ManagerStatistics) -> list[Problem]:
     caches = [problem for each in statistics.informers for problem in _informer(each, statistics)]
     controllers = [problem for each in statistics.controllers for problem in _controller(each, statistics)]
     checks = _checks(statistics, told=bool(caches or controllers))
-    found = [*caches, *checks, *controllers, *_blocked(statistics)]
+    unready = [problem for each in statistics.unready for problem in _unready(each, statistics)]
+    found = [*caches, *checks, *controllers, *unready, *_blocked(statistics)]
     return sorted(found, key=lambda each: each.tone != "bad")
 
 
@@ -57,6 +65,19 @@ def failing(controller: ControllerStatistics) -> list[KeyRecord]:
     """The keys whose last reconcile failed, most failures first."""
     bad = [record for record in controller.keys if record.result in FAILED]
     return sorted(bad, key=lambda record: record.failures, reverse=True)
+
+
+def longest_first(each: UnreadyObject) -> tuple[bool, datetime | None, Key]:
+    """The sort key of objects that are not ready: those that do not say since when, then the longest."""
+    return (each.ready.since is not None, each.ready.since, each.key)
+
+
+def reasons_of(each: UnreadyObjects) -> str:
+    """Why the objects of a controller are not ready: ``12 Waiting, 3 QuotaExceeded``."""
+    words = [f"{number:,} {reason}" for reason, number in each.reasons]
+    if more := each.count - sum(number for _, number in each.reasons):
+        words.append(f"{more:,} for other reasons")
+    return ", ".join(words)
 
 
 def controller_place(name: str) -> str:
@@ -174,6 +195,21 @@ def _informer(each: InformerStatistics, statistics: ManagerStatistics) -> Iterat
     if each.transform_failures:
         words = f"its transform failed {_times(each.transform_failures)}: those objects are cached whole; see the log"
         yield Problem("warn", kind, words, place)
+
+
+def _unready(each: UnreadyObjects, statistics: ManagerStatistics) -> Iterator[Problem]:
+    """The objects of a controller that have not been ready for long, if this process should make them ready."""
+    if statistics.phase != "running" or not each.shown:
+        return
+    worst = min(each.shown, key=longest_first)
+    since = worst.ready.since
+    age = (statistics.now - since).total_seconds() if since is not None else None
+    if age is not None and age < LONG_UNREADY:
+        return
+    objects = count(each.count, f"of {each.of:,} objects is not ready", f"of {each.of:,} objects are not ready")
+    lasts = f" for {duration(age)}" if age is not None else ""
+    said = worst.ready.message.strip().partition("\n")[0][:240] or worst.ready.reason or "no reason given"
+    yield Problem("warn", each.controller, f"{objects}: {reasons_of(each)}; {worst.key}{lasts}: {said}", UNREADY_PLACE)
 
 
 def _blocked(statistics: ManagerStatistics) -> Iterator[Problem]:

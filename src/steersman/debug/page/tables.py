@@ -33,13 +33,17 @@ from steersman.debug.page.elements import (
 from steersman.debug.page.problems import (
     FAILED,
     LONG_RUN,
+    LONG_UNREADY,
     LONG_WAIT,
+    UNREADY_PLACE,
     Problem,
     controller_place,
     failing,
     informer_place,
+    longest_first,
+    reasons_of,
 )
-from steersman.debug.statistics import BlockedLoop, ManagerStatistics
+from steersman.debug.statistics import BlockedLoop, ManagerStatistics, UnreadyObject
 from steersman.debug.text import count, duration, next_run, percent
 
 #: Row limits of the longer tables, and of all tables of recent reconciles together.
@@ -84,6 +88,42 @@ def failing_keys(statistics: ManagerStatistics) -> Html:
         element("p", f"and {left:,} more; all are in statistics.json") if left else None,
         note=f"{len(found):,}, latest first",
         id_="failing",
+    )
+
+
+def unready_table(statistics: ManagerStatistics) -> Html:
+    """Objects whose Ready condition is not True, the longest first."""
+    total = sum(each.count for each in statistics.unready)
+    if not total:
+        return NOTHING
+    shown = [(one, each.controller) for each in statistics.unready for one in each.shown]
+    shown.sort(key=lambda pair: longest_first(pair[0]))
+    rows = [_unready_row(one, controller, statistics) for one, controller in shown]
+    several = len(statistics.unready) > 1
+    words = "; ".join(
+        f"{each.controller}: {reasons_of(each)}" if several else reasons_of(each) for each in statistics.unready
+    )
+    left = total - len(rows)
+    return section(
+        "Objects that are not ready",
+        table(("Key and controller", "Ready", "Message", "Since"), rows),
+        element("p", f"and {left:,} more") if left else None,
+        note=f"{total:,}, longest first: {words}",
+        id_=UNREADY_PLACE,
+    )
+
+
+def _unready_row(one: UnreadyObject, controller: str, statistics: ManagerStatistics) -> tuple[Html, ...]:
+    ready = one.ready
+    long = ready.since is None or (statistics.now - ready.since).total_seconds() >= LONG_UNREADY
+    return (
+        cell(key_link(controller, Request(one.key)), element("div", controller, class_="soft"), class_="keys"),
+        cell(
+            badge(ready.reason or ready.status, "warn" if long else "quiet"),
+            join(" ", badge("deleting", "quiet")) if one.deleting and ready.reason != "Deleting" else None,
+        ),
+        cell(error_text(ready.message, place=f"ready {controller} {one.key}"), class_="words"),
+        cell(ago(ready.since, statistics.now), class_="nowrap"),
     )
 
 
@@ -266,7 +306,7 @@ def _sources(each: ControllerStatistics) -> Html:
         "#Filtered",
         "#Emitted",
         "#Failures",
-        "#Asked again",
+        "#Retrying",
         "#Given up",
         "Last failure",
     )
@@ -282,8 +322,18 @@ def informers_table(statistics: ManagerStatistics) -> Html:
         return section("Informers", note="no kind is cached yet", id_="informers")
     ordered = sorted(statistics.informers, key=lambda each: (each.served and each.synced, -_staleness(each), each.kind))
     rows = [_informer(each) for each in ordered]
-    head = ("Kind", "State", "#Objects", "Watch", "#Lists", "#Requests", "#Own writes", "#To tell", "Last error")
-    return section("Informers", table(head, rows), note=f"{len(rows):,} kinds", id_="informers")
+    head = (
+        "Kind",
+        "State",
+        "#Objects",
+        "Watch",
+        "#Lists",
+        "#Requests",
+        "#Unconfirmed writes",
+        "#Undelivered events",
+        "Last error",
+    )
+    return section("Informers", table(head, rows), note=count(len(rows), "kind"), id_="informers")
 
 
 def _staleness(each: InformerStatistics) -> float:

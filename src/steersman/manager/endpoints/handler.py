@@ -17,16 +17,19 @@ import logging
 import re
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
 
+from steersman.cache import Informer
 from steersman.client import Client
+from steersman.controller import ControllerPlan
 from steersman.debug import Explanation, ManagerStatistics
 from steersman.debug.page import explanation, overview
 from steersman.manager.endpoints import HttpEndpoints
 from steersman.manager.endpoints.token_review import Reviewer, Verdict
 from steersman.manager.health import Checks
+from steersman.manager.readiness import index_readiness
 from steersman.objects import Key
 from steersman.telemetry import Registry, expose, names
 from steersman.transport import HttpListener, ServerResponse, current_peer
@@ -61,6 +64,16 @@ class Observed(Protocol):
     @property
     def registry(self) -> Registry:
         """The metrics behind ``/metrics``."""
+        ...
+
+    @property
+    def plans(self) -> tuple[ControllerPlan, ...]:
+        """The controllers whose objects ``/debug`` shows."""
+        ...
+
+    @property
+    def informers(self) -> tuple[Informer[Any], ...]:
+        """The caches of these objects."""
         ...
 
     def statistics(self) -> ManagerStatistics:
@@ -144,16 +157,17 @@ class EndpointHandler:
         return ServerResponse(status=200, headers=(("Content-Type", content_type), *_PRIVATE), body=body)
 
     async def _overview(self, _request: HttpRequest) -> ServerResponse:
-        await self._ask_checks()
-        return ServerResponse(status=200, headers=_HTML, body=overview(self._observed.statistics()).encode())
+        return ServerResponse(status=200, headers=_HTML, body=overview(await self._look()).encode())
 
     async def _statistics(self, _request: HttpRequest) -> ServerResponse:
-        await self._ask_checks()
-        return ServerResponse(status=200, headers=_JSON, body=msgspec.json.encode(self._observed.statistics()))
+        return ServerResponse(status=200, headers=_JSON, body=msgspec.json.encode(await self._look()))
 
-    async def _ask_checks(self) -> None:
+    async def _look(self) -> ManagerStatistics:
+        """The statistics, with checks that have just run."""
         await self._observed.health.run()
         await self._observed.ready.run()
+        await index_readiness(self._observed.plans, self._observed.informers)
+        return self._observed.statistics()
 
     async def _explain(self, request: HttpRequest) -> ServerResponse:
         asked = dict(request.query)
@@ -165,6 +179,7 @@ class EndpointHandler:
         status = 200 if found else 404
         if request.path.endswith(".json"):
             return ServerResponse(status=status, headers=_JSON, body=msgspec.json.encode(found))
+        await index_readiness(self._observed.plans, self._observed.informers)
         page = explanation(found, kind=kind, key=key, statistics=self._observed.statistics())
         return ServerResponse(status=status, headers=_HTML, body=page.encode())
 
