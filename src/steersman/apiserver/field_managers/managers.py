@@ -83,6 +83,8 @@ def _fits(managed: Managed, old: Tree, new: Tree) -> bool:
     definition = managed.definition
     if new.get("apiVersion") != definition.gvk.api_version or new.get("kind") != definition.gvk.kind:
         return False
+    if old and _live_problems(managed, old):
+        return False
     if definition.strategy.has_form(new):
         return True
     reset = {
@@ -103,6 +105,8 @@ def applied(managed: Managed, live: Tree | None, intent: Tree, *, manager: str, 
     metadata: Any = intent.get("metadata")
     if isinstance(metadata, dict) and isinstance(cast("Tree", metadata).get("managedFields"), list):
         raise bad_request("metadata.managedFields must be nil")
+    if live is not None:
+        _check_live(managed, live, intent)
     try:
         return managed.fields.apply(
             managed.empty if live is None else live,
@@ -121,6 +125,30 @@ def applied(managed: Managed, live: Tree | None, intent: Tree, *, manager: str, 
         if problems := typed_problems(intent, managed.schema):
             raise unnamed(f"failed to create typed patch object ({described(gvk, intent)}): {problems}") from None
         raise unnamed(f"failed to apply ({described(gvk, intent)}): {error}") from None
+
+
+def _live_problems(managed: Managed, live: Tree) -> str:
+    """The problems of a stored custom resource with the types of its schema, which was changed since.
+
+    A conversion can also give such an object. It has no fields to merge with.
+    """
+    if not managed.definition.custom or managed.definition.strategy.has_form(live):
+        return ""
+    return typed_problems(without_managed(live), managed.schema, duplicates=True)
+
+
+def _check_live(managed: Managed, live: Tree, intent: Tree) -> None:
+    """Reject an apply to an object that cannot be merged."""
+    problems = _live_problems(managed, live)
+    if not problems:
+        return
+    gvk = managed.definition.gvk
+    if not live["metadata"].get("managedFields"):
+        why = f"failed to convert new object ({described(gvk, live)}) to smd typed: {problems}"
+        raise unnamed(f"failed to create manager for existing fields: {why}")
+    if of_intent := typed_problems(intent, managed.schema):
+        raise unnamed(f"failed to create typed patch object ({described(gvk, intent)}): {of_intent}")
+    raise unnamed(f"failed to create typed live object ({described(gvk, live)}): {problems}")
 
 
 def described(gvk: GroupVersionKind, tree: Tree) -> str:
