@@ -345,3 +345,13 @@ async def test_a_damaged_definition_is_not_served_and_hurts_nobody(server, raw, 
     assert "cannot be served" in caplog.text
     assert (await raw.post(CRDS, crd(group="other.test.steersman.dev"))).code == 201
     assert (await raw.get("/apis/other.test.steersman.dev/v1/boats")).code == 200
+
+
+async def test_a_scale_stores_no_field_that_the_schema_lacks(raw):
+    scaled = version(spec={"type": "object", "properties": {"color": {"type": "string"}}})
+    paths = {"specReplicasPath": ".spec.masts", "statusReplicasPath": ".status.masts"}
+    await raw.post(CRDS, crd(scaled | {"subresources": {"scale": paths}}))
+    await raw.post(BOATS, boat(spec={"color": "red"}))
+    written = await raw.patch(f"{BOATS}/a/scale", {"spec": {"replicas": 3}})
+    assert (written.code, written.body["spec"]) == (200, {})
+    assert (await raw.get(f"{BOATS}/a")).body["spec"] == {"color": "red"}

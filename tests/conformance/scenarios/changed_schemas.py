@@ -31,6 +31,15 @@ MAP_LIST: Tree = {
 }
 SET: Tree = {"type": "array", "items": STRING, "x-kubernetes-list-type": "set"}
 
+SCALE = f"{BOAT}/scale"
+SCALED: Tree = {
+    "scale": {
+        "specReplicasPath": ".spec.x.n",
+        "statusReplicasPath": ".status.x.n",
+        "labelSelectorPath": ".status.x.selector",
+    }
+}
+
 #: Schemas of ``spec.x``, and what is applied there.
 SCHEMAS: dict[str, tuple[Tree, Any]] = {
     "map": (obj(q=STRING), {"q": "w"}),
@@ -69,21 +78,45 @@ def stored(spec: Any, **more: Any) -> list[Step]:
 
 
 SCENARIOS = [
-    scenario(
-        f"{name}-on-{value_name}",
-        ROWS,
-        *stored({"x": value, "keep": 1}),
-        *changed(obj(x=schema)),
-        get(BOAT),
-        patch(BOAT, boat(spec={"x": given}), "apply", fieldManager="m"),
-        patch(BOAT, boat(spec={"x": 1.5}), "apply", fieldManager="m"),
-        patch(BOAT, {"metadata": {"labels": {"a": "b"}}}),
-        patch(BOAT, boat(spec={"x": given}), "apply", fieldManager="m"),
-        patch(BOAT, boat(spec={"x": given}), "apply", fieldManager="m", force="true"),
-        patch(BOAT, {"spec": {"x": given}}),
-        patch(BOAT, boat(spec={"x": given}), "apply", fieldManager="m", force="true"),
-        get(BOAT),
-    )
-    for name, (schema, given) in SCHEMAS.items()
-    for value_name, value in VALUES.items()
+    *[
+        scenario(
+            f"{name}-on-{value_name}",
+            ROWS,
+            *stored({"x": value, "keep": 1}),
+            *changed(obj(x=schema)),
+            get(BOAT),
+            patch(BOAT, boat(spec={"x": given}), "apply", fieldManager="m"),
+            patch(BOAT, boat(spec={"x": 1.5}), "apply", fieldManager="m"),
+            patch(BOAT, {"metadata": {"labels": {"a": "b"}}}),
+            patch(BOAT, boat(spec={"x": given}), "apply", fieldManager="m"),
+            patch(BOAT, boat(spec={"x": given}), "apply", fieldManager="m", force="true"),
+            patch(BOAT, {"spec": {"x": given}}),
+            patch(BOAT, boat(spec={"x": given}), "apply", fieldManager="m", force="true"),
+            get(BOAT),
+        )
+        for name, (schema, given) in SCHEMAS.items()
+        for value_name, value in VALUES.items()
+    ],
+    *[
+        scenario(
+            f"scale-of-{name}",
+            ROWS,
+            *stored({"x": value}, status={"x": value}),
+            *changed(obj(x=schema), subresources=SCALED),
+            get(SCALE),
+            patch(SCALE, {"spec": {"replicas": 4}}),
+            get(BOAT),
+            get(SCALE),
+            get(BOATS, accept=TABLE, focus=lambda tree: [row["cells"] for row in tree["rows"]]),
+        )
+        for name, value, schema in [
+            ("text", "t", STRING),
+            ("list", [1], {"type": "array", "items": NUMBER}),
+            ("text-inside", {"n": "3"}, obj(n=STRING)),
+            ("fraction-inside", {"n": 3.5}, obj(n={"type": "number"})),
+            ("large-number-inside", {"n": 2**40}, obj(n=NUMBER)),
+            ("nothing", None, obj(n=NUMBER)),
+            ("selector-of-a-map", {"n": 1, "selector": {"a": "b"}}, obj(n=NUMBER)),
+        ]
+    ],
 ]

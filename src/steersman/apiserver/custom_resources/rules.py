@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from msgspec.structs import replace
 
 from steersman.apiserver.registry.definition import ScalePaths, Tree
+from steersman.apiserver.registry.nested_values import nested_value
 from steersman.cel import UNCORRELATED
-from steersman.golang import printed_value, type_name
 from steersman.objects.field_problems import FieldProblem, problem
 from steersman.schemas import (
     constraint_check,
@@ -143,7 +143,7 @@ def _placed(found: FieldProblem, where: str = "<nil>") -> FieldProblem:
 
 def _replicas(obj: Tree, path: tuple[str, ...]) -> list[FieldProblem]:
     where = f".{'.'.join(path)}"
-    value, wrong = _at(obj, path, int, "int64")
+    value, wrong = nested_value(obj, path, int, "int64")
     if wrong:
         return [problem(where, "FieldValueInvalid", 0, wrong)]
     if value is not None and value < 0:
@@ -156,27 +156,5 @@ def _replicas(obj: Tree, path: tuple[str, ...]) -> list[FieldProblem]:
 def _selector(obj: Tree, path: tuple[str, ...] | None) -> list[FieldProblem]:
     if path is None:
         return []
-    _, wrong = _at(obj, path, str, "string")
+    _, wrong = nested_value(obj, path, str, "string")
     return [problem(f".{'.'.join(path)}", "FieldValueInvalid", "", wrong)] if wrong else []
-
-
-def _at(obj: Tree, path: tuple[str, ...], expected: type, called: str) -> tuple[Any, str]:
-    """The value at a path, None if absent; and the problem with it, as text."""
-    value: Any = obj
-    for depth, name in enumerate(path):
-        if value is None:
-            return None, ""
-        if not isinstance(value, dict):
-            where = ".".join(path[: depth + 1])
-            return None, f".{where} accessor error: {_shown(value)}, expected map[string]interface{{}}"
-        members = cast("Tree", value)
-        if name not in members:
-            return None, ""
-        value = members[name]
-    if type(value) is not expected:
-        return None, f".{'.'.join(path)} accessor error: {_shown(value)}, expected {called}"
-    return value, ""
-
-
-def _shown(value: Any) -> str:
-    return f"{printed_value(value)} is of the type {type_name(value)}"

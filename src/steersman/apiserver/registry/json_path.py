@@ -83,7 +83,7 @@ def json_path_cell(path: str, kind: str, obj: Tree) -> Any:
         case "boolean":
             return value if isinstance(value, bool) else None
         case "date":
-            return since(value) if isinstance(value, str) else "<invalid>"
+            return since(value) if isinstance(value, str) else None
         case _:
             return value if isinstance(value, str) else _printed(value)
 

@@ -37,6 +37,7 @@ from steersman.apiserver.forms import form_for
 from steersman.apiserver.forms.table import AGE_COLUMN, CUSTOM_AGE_COLUMN, NAME_COLUMN
 from steersman.apiserver.registry.definition import Column, Definition, ScalePaths, Tree
 from steersman.apiserver.registry.metadata import check_shape, tidy
+from steersman.apiserver.registry.nested_values import nested_value
 from steersman.apiserver.request import ServerRequest
 from steersman.apiserver.storage import Record
 from steersman.apiserver.verbs.apply import read_intent
@@ -106,9 +107,9 @@ async def answer_scale(context: VerbContext, request: ServerRequest) -> ServerRe
             raise method_not_allowed()
     decoded = partial(decode_served, definition, record)
     obj = await context.workers.answer(decoded, size=len(record.value), user=request.user.name)
+    shown = scale_of(definition, obj)
     if request.info.verb == "get" and definition.custom:
         _check_replicas(definition, obj)
-    shown = scale_of(definition, obj)
     served = _SERVED_CUSTOM_SCALE if definition.custom else _SERVED_SCALE
     form = form_for(served, request, messages=not definition.custom)
     return answer(request, form.one(record._replace(value=encode_stored(shown))))
@@ -129,8 +130,11 @@ def scale_of(definition: Definition, obj: Tree) -> Tree:
         for name in ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
         if name in obj["metadata"]
     }
-    spec, status = _at(obj, paths.spec_replicas), _at(obj, paths.status_replicas)
-    selector = _selector(None if paths.selector is None else _at(obj, paths.selector))
+    if definition.custom:
+        spec, status, selector = _of_custom(paths, obj)
+    else:
+        spec, status = _at(obj, paths.spec_replicas), _at(obj, paths.status_replicas)
+        selector = _selector(None if paths.selector is None else _at(obj, paths.selector))
     told: Tree = {"replicas": status if isinstance(status, int) else 0}
     if selector:
         told["selector"] = selector
@@ -141,6 +145,28 @@ def scale_of(definition: Definition, obj: Tree) -> Tree:
         "spec": {"replicas": spec} if spec else {},
         "status": told,
     }
+
+
+def _of_custom(paths: ScalePaths, obj: Tree) -> tuple[int, int, str]:
+    """The replicas and the selector of a custom resource; 500 if its schema was changed and one has another type."""
+    places = (
+        (paths.spec_replicas, int, "int64"),
+        (paths.status_replicas, int, "int64"),
+        (paths.selector, str, "string"),
+    )
+    found: list[Any] = []
+    for path, expected, called in places:
+        value, wrong = nested_value(obj, path, expected, called) if path is not None else (None, "")
+        if wrong:
+            raise unnamed(wrong)
+        found.append(value or expected())
+    spec, status, selector = found
+    return _as_int32(spec), _as_int32(status), selector
+
+
+def _as_int32(value: int) -> int:
+    """A number as Go converts it to int32: its lowest bits."""
+    return (value + 2**31) % 2**32 - 2**31
 
 
 def _at(obj: Tree, path: tuple[str, ...]) -> Any:
@@ -287,8 +313,12 @@ def _put(definition: Definition, obj: Tree, replicas: int) -> None:
     place = obj
     path = (definition.scale or ScalePaths()).spec_replicas
     for name in path[:-1]:
-        place = place.setdefault(name, {})
+        inner: Any = place.get(name)
+        place[name] = place = cast("Tree", inner) if isinstance(inner, dict) else {}
     place[path[-1]] = replicas
+    if definition.custom:
+        # The schema may not have the field, if it was changed.
+        definition.strategy.default(obj)
 
 
 def _written(wanted: Tree) -> Tree:
