@@ -82,6 +82,31 @@ async def test_a_program_that_ends_before_its_input_does_not_wait_for_it(place: 
         assert await process.wait() == 3
 
 
+async def test_a_reader_that_ends_early_ends_the_command_like_any_program(place: Place) -> None:
+    """``steersman run db -- psql | head``: the exit code of SIGPIPE, and no words of the runtime."""
+    await place.run("up", "--detach")
+    reader, writer = os.pipe()
+    process = await begin(place, "sh", "-c", "while :; do echo line; done", stdout=writer)
+    os.close(writer)
+    with os.fdopen(reader, "rb", buffering=0) as output:
+        assert (await asyncio.to_thread(output.read, 5)) == b"line\n"
+    async with asyncio.timeout(WITHIN):
+        _, errors = await process.communicate()
+    assert (process.returncode, errors) == (141, b"")
+    await eventually(lambda: not containers(place), within=WITHIN)
+
+
+async def test_a_command_that_the_container_cannot_execute_has_the_exit_code_of_a_shell(place: Place) -> None:
+    await place.run("up", "--detach")
+    assert await place.run("run", "db", "--", "nosuch", code=127) == (
+        "steersman: db: nosuch: command not found in the container\n"
+    )
+    assert await place.run("run", "db", "--", "/etc", code=126) == (
+        "steersman: db: the container cannot execute /etc: permission denied\n"
+    )
+    await eventually(lambda: not containers(place), within=WITHIN)
+
+
 async def test_no_container_outlives_its_client(place: Place) -> None:
     """The programs ignore their input, so nothing else would end them before the session."""
     await place.run("up", "--detach")

@@ -21,6 +21,7 @@ from steersman.workloads.containers import (
     DOCKER,
     PODMAN,
     Attachment,
+    CannotExecute,
     CommandLineRunner,
     ContainerFacts,
     ContainerLaunch,
@@ -34,7 +35,9 @@ from steersman.workloads.containers import (
     RuntimeEvent,
     RuntimeUnavailable,
     StartupLog,
+    attach_arguments,
 )
+from steersman.workloads.containers.command import failure
 from steersman.workloads.containers.host_gateway import with_gateway
 from steersman.workloads.processes import Ended, Exited, ProcessEvent, ZygoteRunner
 
@@ -390,3 +393,51 @@ def test_an_old_podman_gets_an_address_for_the_host_or_the_user_gets_advice():
     for gateways, is_root in (((), True), (("10.89.0.1",), False)):
         with pytest.raises(ContainerRuntimeError, match=r"use Podman 4\.7 or newer, or write the address"):
             with_gateway(launch, gateways, is_root=is_root)
+
+
+@pytest.mark.parametrize(
+    ("words", "message", "code"),
+    [
+        (
+            (
+                'Error: unable to start container 1f: runc: runc create failed: unable to start container process: exec: "psq":'
+                " executable file not found in $PATH: OCI runtime attempted to invoke a command that was not found"
+            ),
+            "psq: command not found in the container",
+            127,
+        ),
+        (
+            (
+                "Error: crun: executable file `psq` not found in $PATH: No such file or directory: OCI runtime attempted to invoke"
+                " a command that was not found"
+            ),
+            "psq: command not found in the container",
+            127,
+        ),
+        (
+            (
+                "Error response from daemon: failed to create task for container: OCI runtime create failed: runc create failed:"
+                ' unable to start container process: error during container init: exec: "/etc": permission denied: unknown'
+            ),
+            "the container cannot execute /etc: permission denied",
+            126,
+        ),
+    ],
+)
+def test_a_command_that_a_container_cannot_execute_is_named(words: str, message: str, code: int) -> None:
+    found = failure(("podman", "start"), 125, words)
+    assert isinstance(found, CannotExecute)
+    assert (str(found), found.code) == (message, code)
+
+
+def test_a_program_that_the_runtime_lacks_is_no_command_of_the_container() -> None:
+    words = 'Error: could not find slirp4netns: exec: "slirp4netns": executable file not found in $PATH'
+    assert not isinstance(failure(("podman", "start"), 125, words), CannotExecute)
+
+
+def test_no_key_of_a_user_detaches_a_terminal() -> None:
+    """To Docker, an empty sequence means Ctrl-P, Ctrl-Q: it would keep each Ctrl-P until the next key."""
+    assert attach_arguments("podman", "db", terminal=True)[3:5] == ("--detach-keys", "")
+    assert "ctrl-p" not in attach_arguments("docker", "db", terminal=True)[4]
+    assert attach_arguments("docker", "db", terminal=True)[4].count(",") > 2
+    assert "--detach-keys" not in attach_arguments("docker", "db", terminal=False)

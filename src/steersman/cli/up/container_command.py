@@ -16,7 +16,7 @@ import msgspec
 
 from steersman import aio
 from steersman.application import SERVICE, Application, ServiceDefinition, application_objects
-from steersman.cli.console import tell
+from steersman.cli.console import tell, tell_failure
 from steersman.cli.failure import Failure
 from steersman.cli.up.outcomes import blocking
 from steersman.client import Client
@@ -64,6 +64,10 @@ async def run_container(
         status = await _until_created(
             client, made, name, lambda: blocking(depends_on, board.rows, application.services)
         )
+        observed = status.steersman
+        if observed is not None and observed.start_code is not None:
+            tell_failure(f"{name}: {status.message}")
+            return observed.start_code
         if status.state == "FailedToStart":
             raise Failure(f"{name} cannot start: {status.message}")
         code = await attach(status.container_id or "")

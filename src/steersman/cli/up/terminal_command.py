@@ -79,7 +79,7 @@ async def _exec(options: CommandOptions) -> int:
             raise Failure(f"{row.name} is not running (it is {row.state}); use steersman run {row.name} -- CMD instead")
         if row.kind == "container":
             container = _container(board, options.name)
-            arguments = attach_arguments(container, terminal=terminal, command=words)
+            arguments = attach_arguments(record.container_runtime, container, terminal=terminal, command=words)
             words = (record.container_runtime, *arguments)
             context = _own_context()
         else:
@@ -153,7 +153,7 @@ async def _run_once(options: CommandOptions) -> int:
                 raise Failure(f"the session does not have {name}: add it with steersman up -d {name}, then run it")
 
             async def attach(container: str) -> int:
-                words = (runtime, *attach_arguments(container, terminal=terminal))
+                words = (runtime, *attach_arguments(runtime, container, terminal=terminal))
                 async with alone():
                     return await _foreground(words, _own_context(), attaches=True)
 

@@ -17,6 +17,7 @@ from steersman.workloads.containers.command_line import (
 )
 from steersman.workloads.containers.runner import (
     Attachment as Attachment,
+    CannotExecute as CannotExecute,
     ContainerFacts as ContainerFacts,
     ContainerLaunch as ContainerLaunch,
     ContainerRunner as ContainerRunner,

@@ -31,6 +31,8 @@ _OF_THE_COMMAND = re.compile(
     r"|LISTEN_.*|BASH_ENV|ENV)"
 )
 _PROXY = re.compile(r"[A-Za-z]+_(PROXY|proxy)")
+#: Keys that detach a terminal from a container of Docker: no user types them one after another.
+_NEVER_TYPED = "ctrl-@,ctrl-_,ctrl-@,ctrl-^,ctrl-@"
 _NAME = re.compile(r"[^\s=#*][^\s=*]*")
 
 
@@ -91,10 +93,14 @@ def create_arguments(launch: ContainerLaunch, env: Environment) -> Iterator[str]
     yield from launch.args
 
 
-def attach_arguments(container: str, *, terminal: bool, command: Sequence[str] = ()) -> tuple[str, ...]:
-    """The arguments that run a command in a container, or start a container, with the streams of the caller."""
-    # Otherwise Ctrl-P would wait for Ctrl-Q, which detaches.
-    keys = ("--detach-keys", "") if terminal else ()
+def attach_arguments(runtime: str, container: str, *, terminal: bool, command: Sequence[str] = ()) -> tuple[str, ...]:
+    """The arguments that run a command in a container, or start a container, with the streams of the caller.
+
+    ``runtime`` is the name of the container runtime.
+    """
+    # Otherwise Ctrl-P would wait for Ctrl-Q, which detaches. To Docker an empty sequence means that default.
+    without = _NEVER_TYPED if runtime == "docker" else ""
+    keys = ("--detach-keys", without) if terminal else ()
     if not command:
         return ("start", "--attach", "--interactive", *keys, container)
     return ("exec", "-it" if terminal else "-i", *keys, container, *command)

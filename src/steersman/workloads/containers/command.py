@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from steersman.workloads.containers.runner import (
+    CannotExecute,
     ContainerRuntimeError,
     InUse,
     Missing,
@@ -39,6 +40,18 @@ _REASONS: tuple[tuple[re.Pattern[str], type[ContainerRuntimeError]], ...] = tupl
         (r"no such (container|volume|network|image|object)|network ([^ ]* )?not found|image not known", Missing),
     )
 )
+
+#: What runc and crun say of a command that they cannot execute; Podman and Docker add words before and after.
+_COMMAND = re.compile(
+    r"""container process(?: caused)?: (?:error during container init: )?exec: "(?P<runc>.*?)": (?P<why>.+)"""
+    r"""|executable file [`'](?P<missing>.+?)[`'] (?P<path>not found in \$PATH)"""
+    r"""|open [`'](?P<crun>.+?)[`']: (?P<denied>permission denied)"""
+    r"""|exec container process [`'](?P<process>.+?)[`']: (?P<reason>.+)""",
+    re.IGNORECASE,
+)
+_NOT_FOUND = re.compile(r"not found|no such file", re.IGNORECASE)
+#: The exit codes of a shell for a command that is missing, or cannot be executed.
+_MISSING_CODE, _NOT_EXECUTABLE_CODE = 127, 126
 
 
 async def run(
@@ -104,10 +117,26 @@ def failure(argv: Sequence[str], code: int, stderr: str) -> ContainerRuntimeErro
         reason += (
             ': write the registry, such as docker.io/library/NAME, or set unqualified-search-registries = ["docker.io"]'
         )
+    if (cannot_execute := _cannot_execute(reason)) is not None:
+        return cannot_execute
     for words, error in _REASONS:
         if words.search(reason):
             return error(f"{argv[0]}: {reason}")
     return ContainerRuntimeError(f"{argv[0]}: {reason}")
+
+
+def _cannot_execute(reason: str) -> CannotExecute | None:
+    """The error of a command that the container does not have, or cannot execute; None for any other reason."""
+    found = _COMMAND.search(reason)
+    if found is None:
+        return None
+    parts = found.groupdict()
+    command = next(each for each in (parts["runc"], parts["missing"], parts["crun"], parts["process"]) if each)
+    why = next(each for each in (parts["why"], parts["path"], parts["denied"], parts["reason"]) if each)
+    if _NOT_FOUND.search(why):
+        return CannotExecute(f"{command}: command not found in the container", _MISSING_CODE)
+    # The runtimes repeat the reason in their own words after a colon.
+    return CannotExecute(f"the container cannot execute {command}: {why.partition(':')[0]}", _NOT_EXECUTABLE_CODE)
 
 
 def described(argv: Sequence[str]) -> str:

@@ -80,6 +80,8 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     events: tuple[str, ...]
     event: Callable[[bytes], RuntimeEvent | None]
     networks: Callable[[str], list[NetworkFacts]]
+    initialize: tuple[str, ...] = ()
+    """The command that prepares a container for its start; empty if the start alone does."""
 
 
 class CommandLineRunner:
@@ -232,6 +234,11 @@ class CommandLineRunner:
         """Unpack a tar archive inside a container."""
         # Otherwise Podman gives all files to the user of the container.
         await self._run("cp", "--archive=false", "-", f"{container}:{destination}", within=_ORDINARY, stdin=archive)
+
+    async def initialize(self, container: str) -> None:
+        """Do all that can fail before the program runs, if the runtime can."""
+        if self._dialect.initialize:
+            await self._run(*self._dialect.initialize, container, within=_ORDINARY)
 
     async def start(self, container: str) -> None:
         """Start a container that was created."""
@@ -394,6 +401,7 @@ PODMAN = Dialect(
     events=("--format", "json"),
     event=answers.podman_event,
     networks=answers.podman_networks,
+    initialize=("init",),
 )
 DOCKER = Dialect(
     name="docker",

@@ -27,6 +27,14 @@ class InUse(ContainerRuntimeError):
     """A container uses the network or the volume."""
 
 
+class CannotExecute(ContainerRuntimeError):
+    """The image has no such command, or it cannot be executed; ``code`` is the exit code that a shell has for it."""
+
+    def __init__(self, message: str, code: int) -> None:
+        super().__init__(message)
+        self.code = code
+
+
 class RuntimeUnavailable(ContainerRuntimeError):
     """The runtime does not answer: it is not installed, its service does not run, or a command took too long."""
 
@@ -222,8 +230,12 @@ class ContainerRunner(Protocol):
         """Unpack a tar archive inside a container."""
         ...
 
+    async def initialize(self, container: str) -> None:
+        """Do all that can fail before the program runs, for a container that another program starts."""
+        ...
+
     async def start(self, container: str) -> None:
-        """Start a container that was created."""
+        """Start a container that was created. Raises `CannotExecute` if its command cannot be executed."""
         ...
 
     async def stop(self, container: str, grace: float) -> None:

@@ -160,6 +160,10 @@ class SimulatedContainers:
         await self._call("copy", container)
         self.copied[self._found(container).id, destination] = archive
 
+    async def initialize(self, container: str) -> None:
+        """Change nothing."""
+        await self._call("initialize", self._name(container))
+
     async def start(self, container: str) -> None:
         """Start a container."""
         await self._call("start", self._name(container))

@@ -64,6 +64,8 @@ class Run(msgspec.Struct, kw_only=True):
     removed: bool = False
     failure: str = ""
     """Why the container did not start, as a sentence."""
+    start_code: int | None = None
+    """The exit code of a shell for a command that cannot be executed; None after any other failure."""
     problem: str = ""
     """Why a command for a container that runs failed; it is repeated."""
     lost: str = ""
@@ -251,6 +253,7 @@ def write_status(container: Container, state: ContainerState, run: Run, *, waiti
         restarts=run.restarts,
         restarted_at=run.restarted_at or None,
         attachable=run.attachable,
+        start_code=run.start_code if state == "FailedToStart" else None,
     )
     for condition in _conditions(state, run, waiting_for):
         condition.observed_generation = container.generation

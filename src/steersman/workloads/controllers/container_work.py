@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from steersman.workloads.containers import (
+    CannotExecute,
     ContainerFacts,
     ContainerLaunch,
     ContainerRunner,
@@ -116,6 +117,8 @@ class ContainerWork:
             change = await work
         except RuntimeUnavailable as error:
             change = partial(_set_outage, str(error), asyncio.get_running_loop().time() + RETRY)
+        except CannotExecute as error:
+            change = partial(_set_cannot_execute, error)
         except (ContainerRuntimeError, InvalidFiles, OSError) as error:
             change = partial(_set_failure, str(error), asyncio.get_running_loop().time() + RETRY)
         finally:
@@ -159,6 +162,7 @@ class ContainerWork:
             for data, destination in archives:
                 await self._runner.copy(identity, data, destination)
             if launch.attach:
+                await self._runner.initialize(identity)
                 return _set_attachable
             await self._runner.start(identity)
             facts = await self._runner.find(identity)
@@ -313,6 +317,10 @@ def _set_outage(error: str, again: float, run: Run) -> None:
 
 def _set_failure(error: str, again: float, run: Run) -> None:
     run.failure, run.retry_at = error, again
+
+
+def _set_cannot_execute(error: CannotExecute, run: Run) -> None:
+    run.failure, run.start_code = str(error), error.code
 
 
 def _set_port_in_use(error: str, run: Run) -> None:

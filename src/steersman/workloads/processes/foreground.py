@@ -6,6 +6,7 @@ Guarantees
 - A command of another user gets a terminal of its own instead of this one, which this program copies from and to. So it
   can neither type into this terminal nor read what is typed there later.
 - Standard streams that are no terminals are passed on, so pipes and files work; the command gets no other descriptor.
+- A command that attaches a container ends like any program in a pipe whose reader has ended: exit code 141, no words.
 - The terminal has its former modes after a command that a signal killed, and after one of another user.
 - Signals have their former handlers after the command.
 """
@@ -28,6 +29,7 @@ from typing import Any
 
 import msgspec
 
+from steersman.workloads.processes.pipe_relay import PipeRelay
 from steersman.workloads.processes.protocol import foreground_message
 from steersman.workloads.processes.terminal_relay import TerminalRelay
 
@@ -68,10 +70,16 @@ async def run_in_foreground(command: ForegroundCommand) -> int:
         terminals = [each for each in _STREAMS if command.user and os.isatty(each)]
         relay = stack.enter_context(TerminalRelay(terminals)) if terminals else None
         modes = _modes() if relay is None else None
-        process = await _start(command, relay, terminals)
-        received = _handle_signals(command, process, stack)
+        pipes = stack.enter_context(PipeRelay()) if command.attaches else None
+        process = await _start(command, relay or pipes, terminals)
+        received = _handle_signals(command, process, stack, pipes)
         try:
-            code = await (relay.copy_until(process.wait()) if relay is not None else process.wait())
+            if relay is not None:
+                code = await relay.copy_until(process.wait())
+            elif pipes is not None:
+                code = await pipes.copy_until(process.wait(), partial(_end, process, signal.SIGPIPE, received))
+            else:
+                code = await process.wait()
         finally:
             if process.returncode is None:
                 process.kill()
@@ -84,14 +92,23 @@ async def run_in_foreground(command: ForegroundCommand) -> int:
     return code if code >= 0 else 128 - code
 
 
-def _handle_signals(command: ForegroundCommand, process: asyncio.subprocess.Process, stack: ExitStack) -> list[int]:
+def _end(process: asyncio.subprocess.Process, number: int, received: list[int]) -> None:
+    """End a command as a signal would, and record the signal."""
+    received.append(number)
+    with suppress(ProcessLookupError):
+        process.kill()
+
+
+def _handle_signals(
+    command: ForegroundCommand, process: asyncio.subprocess.Process, stack: ExitStack, pipes: PipeRelay | None
+) -> list[int]:
     """Pass signals on to the command, or end it, until the stack ends. Returns a list that gets the signal that ended it."""
     received: list[int] = []
 
     def end(number: int) -> None:
-        received.append(number)
-        with suppress(ProcessLookupError):
-            process.kill()
+        _end(process, number, received)
+        if pipes is not None:
+            pipes.abandon()
 
     interrupts = count(1)
 
@@ -130,7 +147,7 @@ def _modes() -> list[Any] | None:
 
 
 async def _start(
-    command: ForegroundCommand, relay: TerminalRelay | None, terminals: Sequence[int]
+    command: ForegroundCommand, relay: TerminalRelay | PipeRelay | None, terminals: Sequence[int]
 ) -> asyncio.subprocess.Process:
     """Start the process that becomes the command, and wait until it has."""
     loop = asyncio.get_running_loop()
@@ -139,7 +156,7 @@ async def _start(
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
     with ours, theirs:
         ours.setblocking(False)
-        streams = [relay.slave if relay is not None and each in terminals else None for each in _STREAMS]
+        streams = [_stream(relay, each, terminals) for each in _STREAMS]
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             *("-I", "-S", "-c", _PROGRAM, str(theirs.fileno())),
@@ -149,8 +166,10 @@ async def _start(
             stderr=streams[2],
         )
         theirs.close()
-        if relay is not None:
+        if isinstance(relay, TerminalRelay):
             relay.close_slave()
+        elif relay is not None:
+            relay.close_writers()
         with suppress(ConnectionError):
             await loop.sock_sendall(ours, message)
         report = b""
@@ -164,6 +183,13 @@ async def _start(
     if int(number) == errno.ENOENT and reason.endswith(f": {command.program}"):
         raise CannotRun(f"{command.program}: command not found", _MISSING)
     raise CannotRun(f"cannot run {command.program}: {reason.removesuffix(f': {command.program}')}", _NOT_EXECUTABLE)
+
+
+def _stream(relay: TerminalRelay | PipeRelay | None, stream: int, terminals: Sequence[int]) -> int | None:
+    """The descriptor that the command gets as a standard stream; None for that of this program."""
+    if isinstance(relay, TerminalRelay):
+        return relay.slave if stream in terminals else None
+    return relay.writer(stream) if relay is not None else None
 
 
 def _forward(process: asyncio.subprocess.Process, number: signal.Signals) -> None:

@@ -1,0 +1,138 @@
+"""Copies what a command writes to the pipes of this program, so that this program and not the command sees their ends.
+
+The client of a container runtime reports a reader that has ended in its own words. Behind a relay it never meets one: the
+caller ends the client as the kernel would end a program (SIGPIPE).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import select
+import stat
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from types import TracebackType
+from typing import Any, Self
+
+from steersman.aio import Supervisor
+
+_OUTPUTS = (1, 2)
+#: A pipe that can be written takes so many bytes without blocking.
+_PIECE = select.PIPE_BUF
+
+
+class PipeRelay:
+    """Pipes in place of those standard outputs that are pipes or sockets; use it in a ``with`` block.
+
+    Two outputs with the same reader share a pipe, so that their order stays.
+    """
+
+    def __init__(self) -> None:
+        self._pipes: dict[tuple[int, int], _Pipe] = {}
+        #: The pipe in place of each output.
+        self._by_output: dict[int, _Pipe] = {}
+        self._abandoned: asyncio.Future[None] | None = None
+
+    def __enter__(self) -> Self:
+        for each in _OUTPUTS:
+            with suppress(OSError):
+                found = os.fstat(each)
+                if stat.S_ISFIFO(found.st_mode) or stat.S_ISSOCK(found.st_mode):
+                    place = found.st_dev, found.st_ino
+                    self._pipes[place] = self._by_output[each] = self._pipes.get(place) or _Pipe(each)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close_writers()
+        for each in self._pipes.values():
+            os.close(each.reader)
+
+    def writer(self, output: int) -> int | None:
+        """The descriptor for an output of the command; None if it gets that of this program."""
+        found = self._by_output.get(output)
+        return found.writer if found is not None else None
+
+    def close_writers(self) -> None:
+        """Leave the pipes to the command."""
+        for each in self._pipes.values():
+            if each.writer >= 0:
+                os.close(each.writer)
+                each.writer = -1
+
+    def abandon(self) -> None:
+        """Write no more: the user does not want to wait for the readers."""
+        if self._abandoned is not None and not self._abandoned.done():
+            self._abandoned.set_result(None)
+
+    async def copy_until(self, ended: Coroutine[Any, Any, int], broken: Callable[[], None]) -> int:
+        """Copy until the command has ended; returns its exit code. ``broken`` is called if a reader has ended."""
+        self._abandoned = asyncio.get_running_loop().create_future()
+        async with Supervisor() as tasks:
+            for each in self._pipes.values():
+                tasks.start(self._copy(each, broken), name="pipe: output")
+            code = await ended
+            tasks.cancel()
+        for each in self._pipes.values():
+            # Only what is there: another process may keep the pipe open.
+            while await self._write(each) and each.read():
+                pass
+        return code
+
+    async def _copy(self, pipe: _Pipe, broken: Callable[[], None]) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            await self._ready(pipe.reader, loop.add_reader, loop.remove_reader)
+            if pipe.read() is None:
+                return
+            if not await self._write(pipe):
+                broken()
+                return
+
+    async def _write(self, pipe: _Pipe) -> bool:
+        """Write what was read. Returns False if that is no longer possible."""
+        loop = asyncio.get_running_loop()
+        assert self._abandoned is not None
+        while pipe.left:
+            try:
+                await self._ready(pipe.target, loop.add_writer, loop.remove_writer)
+                if self._abandoned.done():
+                    return False
+                pipe.left = pipe.left[os.write(pipe.target, pipe.left) :]
+            except BlockingIOError:
+                continue
+            except OSError:
+                pipe.left = b""
+                return False
+        return True
+
+    async def _ready(self, descriptor: int, add: Callable[..., object], remove: Callable[[int], object]) -> None:
+        """Wait until a descriptor can be read or written, or until the rest is abandoned."""
+        assert self._abandoned is not None
+        ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        add(descriptor, lambda: ready.done() or ready.set_result(None))
+        try:
+            await asyncio.wait((ready, self._abandoned), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            remove(descriptor)
+
+
+class _Pipe:
+    """A pipe of the command, and the output of this program that it is copied to."""
+
+    def __init__(self, target: int) -> None:
+        self.target = target
+        self.reader, self.writer = os.pipe()
+        os.set_blocking(self.reader, False)
+        #: What was read and not yet written.
+        self.left = b""
+
+    def read(self) -> bytes | None:
+        """Read the next piece into ``left``: empty if there is none now, None at the end."""
+        try:
+            self.left = os.read(self.reader, _PIECE)
+        except BlockingIOError:
+            return b""
+        return self.left or None
