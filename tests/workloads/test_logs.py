@@ -1,6 +1,7 @@
 """The text of a log: which lines, in which form, across rotated files, and until when a follower reads."""
 
 import asyncio
+import os
 
 import pytest
 
@@ -123,6 +124,41 @@ async def test_a_follower_gets_every_line_across_rotations_and_ends_with_its_pro
     async with asyncio.timeout(30):
         followed = await text(tmp_path / "out", more, follow=True, tail=1)
     assert followed == "".join(f"line {each}\n" for each in range(2, 23))
+
+
+@pytest.mark.parametrize("change", ["deleted", "moved", "truncated", "replaced"])
+async def test_a_log_that_is_changed_by_hand_goes_on(tmp_path, change):
+    """Its writer makes a new file of that name, and its follower reads each line once, also of rotated files."""
+    path = tmp_path / "out"
+    log = written(path, 6, limit=200, keep=3)
+    # The rotated file has ended before, by the clock of the file system.
+    os.utime(tmp_path / "out.1", (1, 1))
+    rounds = iter(range(3))
+
+    async def more():
+        number = next(rounds, None)
+        if number is None:
+            return True
+        if number == 1:
+            if change == "moved":
+                path.rename(tmp_path / "kept")
+            elif change == "truncated":
+                os.truncate(path, 0)
+            else:
+                path.unlink()
+            if change == "replaced":
+                os.mkfifo(path)
+                log.write(b"lost\n")
+                path.unlink()
+            return False
+        log.write(f"line {number + 7}\n".encode())
+        return False
+
+    async with asyncio.timeout(30):
+        followed = await text(path, more, follow=True)
+    assert followed == "".join(f"line {each}\n" for each in (1, 2, 3, 4, 5, 6, 7, 9))
+    assert path.read_bytes().endswith(b"line 9\n")
+    assert not path.stat().st_mode & 0o077
 
 
 async def test_a_follower_waits_for_a_file(tmp_path):

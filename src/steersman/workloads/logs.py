@@ -2,6 +2,7 @@
 
 Guarantees
 - Rotated files are read as one text, from the oldest to the newest. A follower survives rotation.
+- A follower of a file that was truncated or deleted by hand continues with what is written next.
 - A reader holds at most 128 KB, however long the file and its lines are: a longer line is delivered in pieces.
 - A follower ends when its workload has ended and all output is read, when its object is gone, or with its client.
 - A follower runs only when a file has changed, or its object: it does not poll.
@@ -193,7 +194,7 @@ class _Files:
 
     def read(self) -> bytes:
         """The next piece; empty at the current end."""
-        if self._descriptor is not None and (data := os.read(self._descriptor, _PIECE)):
+        if self._descriptor is not None and (data := self._read_on(self._descriptor)):
             return data
         newer = self._newer()
         if newer is None:
@@ -207,6 +208,14 @@ class _Files:
         self._descriptor = newer
         return os.read(newer, _PIECE)
 
+    def _read_on(self, descriptor: int) -> bytes:
+        data = os.read(descriptor, _PIECE)
+        if not data and os.fstat(descriptor).st_size < os.lseek(descriptor, 0, os.SEEK_CUR):
+            # It was truncated: what is written next stands at its beginning.
+            os.lseek(descriptor, 0, os.SEEK_SET)
+            data = os.read(descriptor, _PIECE)
+        return data
+
     def close(self) -> None:
         """Close the open file."""
         if self._descriptor is not None:
@@ -214,25 +223,30 @@ class _Files:
             self._descriptor = None
 
     def _newer(self) -> int | None:
-        """Open the file after the open one, or the oldest if none is open or the open one is gone; None at the newest."""
-        chosen: int | None = None
-        own = os.fstat(self._descriptor).st_ino if self._descriptor is not None else -1
+        """Open the file after the open one, or the oldest if none is open; None at the newest."""
+        found: list[tuple[int, int]] = []
+        own = os.fstat(self._descriptor) if self._descriptor is not None else None
         # From the newest to the oldest, until the open one.
         for number in itertools.count():
             try:
-                found = os.open(f"{self._path}.{number}" if number else self._path, os.O_RDONLY | os.O_CLOEXEC)
+                descriptor = os.open(f"{self._path}.{number}" if number else self._path, os.O_RDONLY | os.O_CLOEXEC)
             except FileNotFoundError:
                 # The newest is missing for a moment while its writer rotates.
                 if number:
-                    return chosen
+                    break
                 continue
-            if os.fstat(found).st_ino == own:
-                os.close(found)
-                return chosen
-            if chosen is not None:
-                os.close(chosen)
-            chosen = found
-        return chosen
+            found.append((number, descriptor))
+            if own is not None and os.path.sameopenfile(descriptor, self._descriptor or 0):
+                os.close(found.pop()[1])
+                own = None
+                break
+        if own is not None:
+            # It was rotated away, deleted or moved: files that end before it were read earlier.
+            while found and found[-1][0] and os.fstat(found[-1][1]).st_mtime_ns < own.st_mtime_ns:
+                os.close(found.pop()[1])
+        for _, descriptor in found[:-1]:
+            os.close(descriptor)
+        return found[-1][1] if found else None
 
 
 async def _count(path: str) -> int:

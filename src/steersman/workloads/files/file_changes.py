@@ -3,7 +3,7 @@
 Guarantees
 - One descriptor and one watch of each folder serve all readers. While no file changes, nothing runs.
 - No change is missed: a reader that waits before it reads is woken after each later write, also to a rotated file.
-- Where the kernel does not watch a folder, or a file was deleted, a reader is woken every `LOOK` seconds instead.
+- Where the kernel does not watch a folder, a reader is woken every `LOOK` seconds instead.
 """
 
 from __future__ import annotations
@@ -71,6 +71,11 @@ class FileChanges:
                 self._readers.pop(path, None)
                 self._unwatched.discard(path)
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether the kernel watches every file, so that nothing runs before the next change."""
+        return self._timer is None
+
     def _watch(self, folder: str) -> bool:
         """Watch a folder until the end; returns whether the kernel does."""
         if folder in self._folders.values():
@@ -115,9 +120,6 @@ class FileChanges:
         stem, _, number = path.rpartition(".")
         if number.isdigit():
             self._wake(stem)
-        if event.mask & DELETE and path in self._readers:
-            # Its program may still write to it, which the folder does not show.
-            self._look_at(path)
 
     def _wake(self, path: str) -> None:
         for event in self._readers.get(path, ()):

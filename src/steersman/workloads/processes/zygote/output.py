@@ -7,7 +7,10 @@ import time  # noqa: TID251 - a program without an event loop
 
 
 class Log:
-    """A file of output lines with timestamps, rotated at a size. Losing output never raises."""
+    """A file of output lines with timestamps, rotated at a size. Losing output never raises.
+
+    If the file is deleted, moved or truncated by hand, the next line is written to a file of that name again.
+    """
 
     def __init__(self, path: str, limit: int, keep: int) -> None:
         self._path, self._limit, self._keep = path, limit, keep
@@ -23,6 +26,7 @@ class Log:
         ends, body = data.endswith(b"\n"), data.removesuffix(b"\n")
         text = (prefix if self._at_start else b"") + body.replace(b"\n", b"\n" + prefix) + (b"\n" if ends else b"")
         self._at_start = ends
+        self._find()
         while text:
             # A file ends with a whole line, unless a single line is longer than a file may be.
             room = self._limit - self._size
@@ -38,9 +42,24 @@ class Log:
                 return
             text = text[cut:]
 
+    def _find(self) -> None:
+        """Open the file again unless the path still leads to it."""
+        try:
+            found, own = os.stat(self._path), os.fstat(self._file)  # noqa: PTH116
+            if (found.st_dev, found.st_ino) == (own.st_dev, own.st_ino):
+                self._size = own.st_size
+                return
+        except OSError:
+            pass  # it was deleted, or could not be opened
+        if self._file >= 0:
+            os.close(self._file)
+        self._open()
+
     def _open(self) -> None:
         try:
-            self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+            # Without O_NONBLOCK, a pipe of that name would stop the program.
+            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK
+            self._file = os.open(self._path, flags, 0o600)
             self._size = os.fstat(self._file).st_size
         except OSError:
             self._file, self._size = -1, 0
