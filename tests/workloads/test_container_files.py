@@ -13,8 +13,8 @@ from steersman.workloads.kinds import CreateFileSystem, FileSystemEntry
     ("make", "reason"),
     [
         (lambda _: None, "cannot read {source}: No such file or directory"),
-        (os.mkfifo, "{source} is not a regular file"),
-        (os.mkdir, "{source} is not a regular file"),
+        (os.mkfifo, "cannot read {source}: it is not a regular file"),
+        (os.mkdir, "cannot read {source}: it is not a regular file"),
     ],
 )
 def test_a_source_that_cannot_be_copied_is_named(make, reason, tmp_path: Path):

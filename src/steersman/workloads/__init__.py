@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from steersman.workloads.environment import MASK as MASK, masked as masked
     from steersman.workloads.files import FileWatcher as FileWatcher, Watched as Watched, has_match as has_match
     from steersman.workloads.launch_subresource import ProgramContext as ProgramContext, read_context as read_context
+    from steersman.workloads.linked_files import open_readable as open_readable
     from steersman.workloads.monitored_process import (
         is_suspended as is_suspended,
         start_time as start_time,

@@ -7,16 +7,20 @@ Guarantees
 
 from __future__ import annotations
 
+import errno
+import os
 import signal
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from pathlib import Path
+from typing import TextIO
 
 import msgspec
 
 from steersman.objects import MicroTime, parse_duration
 from steersman.workloads.environment import effective_environment, parse_env_file
 from steersman.workloads.kinds import ContainerSpec, Executable, ExecutableSpec, ProcessAdditions
+from steersman.workloads.linked_files import open_readable
 from steersman.workloads.monitored_process import started_at
 from steersman.workloads.templates import Addresses, TemplateError, expand
 
@@ -24,6 +28,8 @@ from steersman.workloads.templates import Addresses, TemplateError, expand
 EnvFiles = Mapping[str, Mapping[str, str]]
 #: Seconds between the stop signal and SIGKILL, unless the spec says otherwise.
 STOP_TIMEOUT = 10.0
+#: The longest file of variables.
+_BYTES_MAX = 4 << 20
 #: The maximum difference between two start times of the same process.
 _SAME_START = timedelta(seconds=1)
 
@@ -78,13 +84,20 @@ def read_env_files(paths: Iterable[str], folder: str = "/") -> EnvFiles:
     found: dict[str, dict[str, str]] = {}
     for path in paths:
         try:
-            found[path] = parse_env_file((Path(folder) / path).read_text(encoding="utf-8"), path)
+            with open(open_readable(Path(folder) / path), encoding="utf-8") as file:  # noqa: PTH123 - a descriptor
+                found[path] = parse_env_file(_text(file), path)
         except (OSError, UnicodeDecodeError) as error:
             why = getattr(error, "strerror", None) or "it is not UTF-8"
             raise LaunchError(f"Cannot read the file of variables {path}: {why}.") from None
         except ValueError as error:
             raise LaunchError(f"{error}.") from None
     return found
+
+
+def _text(file: TextIO) -> str:
+    if os.fstat(file.fileno()).st_size > _BYTES_MAX:
+        raise OSError(errno.EFBIG, f"it has more than {_BYTES_MAX} bytes")
+    return file.read(_BYTES_MAX)
 
 
 def prepare(

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import stat
 from pathlib import Path
 
 from steersman.application.model import Place
 from steersman.application.syntax.nodes import Node
 from steersman.application.syntax.report import Report
+from steersman.workloads import open_readable
 
 _BYTES_MAX = 4 * 1024 * 1024
 
@@ -18,16 +18,12 @@ def read_text(file: Path, report: Report, *, named_at: Node | None = None) -> st
     where = named_at or file
     report.files[file] = None
     try:
-        # Opening a pipe would wait for its writer.
-        descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        descriptor = open_readable(file)
     except (OSError, ValueError) as error:
         reason = (error.strerror if isinstance(error, OSError) else None) or "its name is not valid"
         report.error(where, f"cannot read {file}: {reason}")
         return None
     try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            report.error(where, f"cannot read {file}: it is not a regular file")
-            return None
         # A file of /proc may have no end, or nothing to read now: then this fails instead of waiting.
         data = b""
         while len(data) <= _BYTES_MAX and (piece := os.read(descriptor, _BYTES_MAX + 1 - len(data))):

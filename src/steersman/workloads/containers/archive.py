@@ -5,15 +5,16 @@ from __future__ import annotations
 import base64
 import binascii
 import io
-import stat
+import os
 import tarfile
 from collections.abc import Iterable
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 
 import msgspec
 
 from steersman.workloads.kinds import CreateFileSystem
 from steersman.workloads.kinds.container_image import FileSystemEntry
+from steersman.workloads.linked_files import open_readable
 
 #: The modes of files and folders before the umask is applied.
 _FILE_MODE, _FOLDER_MODE, _UMASK = 0o666, 0o777, 0o022
@@ -71,14 +72,10 @@ def _add(
 
 def _contents(entry: FileSystemEntry) -> bytes:
     if entry.source:
-        path = Path(entry.source)
-        found = path.stat()
-        if not stat.S_ISREG(found.st_mode):
-            # A pipe would block the start for ever.
-            raise ValueError(f"{path} is not a regular file")
-        if (size := found.st_size) > _LIMIT:
-            raise ValueError(f"{path} has {size} bytes; at most {_LIMIT} can be copied")
-        return path.read_bytes()
+        with open(open_readable(entry.source), "rb") as file:  # noqa: PTH123 - a descriptor
+            if (size := os.fstat(file.fileno()).st_size) > _LIMIT:
+                raise ValueError(f"{entry.source} has {size} bytes; at most {_LIMIT} can be copied")
+            return file.read(_LIMIT)
     if entry.raw_contents:
         try:
             return base64.b64decode(entry.raw_contents, validate=True)

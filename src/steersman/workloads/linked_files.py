@@ -1,0 +1,107 @@
+"""Opens files whose paths may contain symbolic links of other users.
+
+Guarantees, on Linux
+- A link of another user leads only to what that user may read: root gives no service a file that it could not read itself.
+- Links of this user and of root lead anywhere.
+- The answer holds for the opened file: nothing is looked up again by its path.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import pwd
+import stat
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Final
+
+#: As many links as the kernel follows.
+_LINKS_MAX: Final = 40
+_READ, _SEARCH = 4, 1
+_FLAGS: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+def open_readable(path: str | Path) -> int:
+    """Open a regular file for reading; returns the descriptor.
+
+    Raises `PermissionError` for a file that the owner of a link in its path may not read, and `OSError` for a pipe, a device
+    or a folder.
+    """
+    try:
+        if sys.platform == "linux":
+            with ExitStack() as stack:
+                descriptor = _Walk(stack).open(Path(path).absolute())
+        else:
+            descriptor = os.open(path, _FLAGS)
+    except OSError as error:
+        # Not the part of the path at which it failed.
+        raise OSError(error.errno, error.strerror, str(path)) from None
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "it is not a regular file", str(path))
+    return descriptor
+
+
+class _Walk:
+    """Follows a path step by step, with a descriptor for each step."""
+
+    def __init__(self, stack: ExitStack) -> None:
+        self._stack = stack
+        self._trusted = {0, os.geteuid()}
+        #: The other users whose links were followed.
+        self._owners: set[int] = set()
+        self._links = 0
+        self._kernel = Path("/proc").stat().st_dev
+
+    def open(self, path: Path) -> int:
+        """Open the file at the end of an absolute path."""
+        folder = self._step("/")
+        left = [*path.parts[:0:-1]]
+        found, facts = folder, os.fstat(folder)
+        while left:
+            name = left.pop()
+            found = self._step(name, folder)
+            facts = os.fstat(found)
+            if not stat.S_ISLNK(facts.st_mode):
+                folder = found
+                self._check(facts, _SEARCH if left else _READ)
+                continue
+            if facts.st_dev == self._kernel and not self._owners:
+                # The link of an open file has no path that could be followed.
+                return os.open(os.path.join(name, *reversed(left)), _FLAGS, dir_fd=folder)  # noqa: PTH118
+            self._links += 1
+            if self._links > _LINKS_MAX:
+                raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+            self._owners |= {facts.st_uid} - self._trusted
+            target = os.readlink("", dir_fd=found)
+            folder = self._step("/") if target.startswith("/") else folder
+            left += [each for each in reversed(target.split("/")) if each not in {"", "."}]
+        return os.open(f"/proc/self/fd/{found}", _FLAGS)
+
+    def _step(self, name: str, folder: int | None = None) -> int:
+        descriptor = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+        self._stack.callback(os.close, descriptor)
+        return descriptor
+
+    def _check(self, facts: os.stat_result, wanted: int) -> None:
+        for uid in self._owners:
+            if not _may(uid, facts, wanted):
+                text = f"user {uid} made a symbolic link in its path, and may not read the file that it names"
+                raise PermissionError(errno.EACCES, text)
+
+
+def _may(uid: int, facts: os.stat_result, wanted: int) -> bool:
+    """Whether the mode of a file or folder allows something to a user."""
+    if facts.st_uid == uid:
+        return bool(facts.st_mode >> 6 & wanted)
+    return bool((facts.st_mode >> 3 if facts.st_gid in _groups(uid) else facts.st_mode) & wanted)
+
+
+def _groups(uid: int) -> list[int]:
+    try:
+        account = pwd.getpwuid(uid)
+    except KeyError:
+        return []
+    return os.getgrouplist(account.pw_name, account.pw_gid)

@@ -1,0 +1,99 @@
+"""Files behind symbolic links of other users, which root must not read for them."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from steersman.workloads.containers.archive import InvalidFiles, archive
+from steersman.workloads.kinds import CreateFileSystem
+from steersman.workloads.kinds.container_image import FileSystemEntry
+from steersman.workloads.launches import LaunchError, read_env_files
+from steersman.workloads.linked_files import open_readable
+
+OTHER = 65534
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="makes links of another user")
+
+
+def read(path: Path) -> bytes:
+    with open(open_readable(path), "rb") as file:  # noqa: PTH123 - a descriptor
+        return file.read()
+
+
+@pytest.fixture
+def shared() -> Iterator[Path]:
+    """A folder that other users can enter, which those of pytest do not allow."""
+    with TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
+
+
+@pytest.fixture
+def secret(shared: Path) -> Path:
+    """A file of root in a folder of root that others can enter."""
+    made = shared / "root" / "secret.env"
+    made.parent.mkdir(mode=0o755)
+    made.write_text("TOKEN=secret\n")
+    made.chmod(0o600)
+    return made
+
+
+def link(path: Path, target: Path | str) -> Path:
+    path.symlink_to(target)
+    os.chown(path, OTHER, OTHER, follow_symlinks=False)
+    return path
+
+
+@needs_root
+def test_a_link_of_another_user_leads_only_to_what_that_user_may_read(shared: Path, secret: Path) -> None:
+    direct = link(shared / "db.env", secret)
+    folder = link(shared / "data", "root") / "secret.env"
+    indirect = shared / "own.env"
+    indirect.symlink_to("db.env")
+    for path in (direct, folder, indirect):
+        with pytest.raises(PermissionError, match="user 65534 made a symbolic link in its path"):
+            open_readable(path)
+        with pytest.raises(LaunchError, match="user 65534 made a symbolic link"):
+            read_env_files([str(path)])
+        with pytest.raises(InvalidFiles, match="user 65534 made a symbolic link"):
+            archive(CreateFileSystem(destination="/", entries=[FileSystemEntry(name="x", source=str(path))]))
+    secret.chmod(0o644)
+    assert read(direct) == read(folder) == read(indirect) == b"TOKEN=secret\n"
+    # Its mode allows it, but not that of its folder.
+    secret.parent.chmod(0o700)
+    with pytest.raises(PermissionError):
+        open_readable(direct)
+
+
+@needs_root
+def test_a_link_to_the_users_own_file_works(shared: Path, secret: Path) -> None:
+    os.chown(secret, OTHER, OTHER)
+    assert read(link(shared / "db.env", secret)) == b"TOKEN=secret\n"
+
+
+def test_own_links_lead_anywhere(shared: Path, secret: Path) -> None:
+    path = shared / "db.env"
+    path.symlink_to("./root/../root//secret.env")
+    assert read(path) == read(secret) == b"TOKEN=secret\n"
+    with secret.open() as file:
+        assert read(Path(f"/proc/self/fd/{file.fileno()}")) == b"TOKEN=secret\n"
+
+
+def test_errors_are_those_of_the_kernel(tmp_path: Path) -> None:
+    path = tmp_path / "loop"
+    path.symlink_to(path)
+    with pytest.raises(OSError, match="Too many levels of symbolic links"):
+        open_readable(path)
+    with pytest.raises(FileNotFoundError):
+        open_readable(tmp_path / "missing" / "x")
+    (tmp_path / "file").touch()
+    with pytest.raises(NotADirectoryError):
+        open_readable(tmp_path / "file" / "x")
+
+
+def test_a_pipe_is_no_file_of_variables(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(LaunchError, match="it is not a regular file"):
+        read_env_files([str(tmp_path / "pipe")])
