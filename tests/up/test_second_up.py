@@ -7,8 +7,8 @@ import pytest
 
 from steersman.cli.up.background import apply_to_session
 from steersman.cli.up.output import Output
-from steersman.cli.up.places import SessionStopping
-from steersman.projects import ApplicationSource, Project, ServiceSelection, read_record
+from steersman.cli.up.places import SessionStopping, connected_board
+from steersman.projects import ApplicationSource, Project, ServiceSelection, SessionRecord, read_record
 from steersman.ui import Board
 from steersman.workloads import simulated_parts
 from steersman.workloads.kinds import ExecutableReplicaSet
@@ -61,3 +61,25 @@ async def test_a_session_that_stops_takes_no_change(source):
             wanted = ServiceSelection(names=names)
             with pytest.raises(SessionStopping, match="shop is stopping; run the command again when it has ended"):
                 await apply_to_session(project.client, board, project.record, source, wanted, Output({}))
+
+
+def read(record: SessionRecord) -> bytes:
+    return Path(record.kubeconfig).read_bytes()
+
+
+def restore(record: SessionRecord, kubeconfig: bytes) -> None:
+    Path(record.kubeconfig).write_bytes(kubeconfig)
+
+
+async def test_a_session_in_its_last_moment_is_stopping(source):
+    """Its server and its files go before its process: no command may show the words of a connection that was refused."""
+    async with Project(source, ServiceSelection(), parts=simulated_parts) as project:
+        record = project.record
+        kubeconfig = read(record)
+    assert record.is_running
+    for is_left in (False, True):
+        if is_left:
+            restore(record, kubeconfig)
+        with pytest.raises(SessionStopping, match="shop is stopping; run the command again when it has ended"):
+            async with connected_board(record):
+                pass

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import pwd
 import socket
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 
 from steersman.workloads.ports import LocalPorts
 from steersman.workloads.ports.listeners import ephemeral_range, listening_sockets, start_time
+from steersman.workloads.session import state_home
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="ports are looked up on Linux alone")
 
@@ -113,3 +115,27 @@ async def test_a_registry_of_another_user_is_not_used(tmp_path):
     os.chown(file, 65534, 65534)
     assert await LocalPorts("shop", file).allocate("web")
     assert file.read_text() == ""
+
+
+async def test_the_registry_and_its_new_parents_are_private(tmp_path):
+    """Also with a umask that lets every user write, and a file that an earlier version left readable."""
+    file = tmp_path / "new" / "steersman" / "ports.json"
+    mask = os.umask(0)
+    try:
+        await LocalPorts("shop", file).allocate("web")
+        file.chmod(0o666)
+        await LocalPorts("shop", file).allocate("web")
+    finally:
+        os.umask(mask)
+    modes = [each.stat().st_mode & 0o777 for each in (file, file.parent, file.parent.parent)]
+    assert modes == [0o600, 0o700, 0o700]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="gives a folder to another user")
+def test_root_keeps_its_state_out_of_the_home_of_another_user(tmp_path):
+    """``sudo`` may keep HOME: the user could not use the folders that root makes there."""
+    home = pwd.getpwuid(0).pw_dir
+    assert state_home({"HOME": str(tmp_path)}) == tmp_path / ".local/state/steersman"
+    os.chown(tmp_path, 65534, 65534)
+    assert state_home({"HOME": str(tmp_path)}) == Path(home) / ".local/state/steersman"
+    assert state_home({"HOME": str(tmp_path), "XDG_STATE_HOME": str(tmp_path)}) == tmp_path / "steersman"

@@ -31,9 +31,7 @@ def open_session(root: Path | None = None, *, kubeconfig: Path | None = None) ->
     if root is None:
         root = Path(tempfile.mkdtemp(prefix="steersman-"))
     root = root.absolute()
-    # The mode of `mkdir` does not apply to the parents that it makes: with a lax umask, others could write there.
-    for place in [each for each in reversed(root.parents) if not each.exists()]:
-        place.mkdir(mode=0o700, exist_ok=True)
+    make_parents(root)
     for place in (root, root / "logs", root / "state"):
         place.mkdir(mode=0o700, exist_ok=True)
         _make_private(place)
@@ -42,8 +40,21 @@ def open_session(root: Path | None = None, *, kubeconfig: Path | None = None) ->
     )
 
 
+def make_parents(path: Path) -> None:
+    """Create the missing parents of a path, each with mode 0700.
+
+    The mode of `mkdir` does not apply to the parents that it makes: with a lax umask, others could write there.
+    """
+    for place in [each for each in reversed(path.parents) if not each.exists()]:
+        place.mkdir(mode=0o700, exist_ok=True)
+
+
 def state_home(environment: Mapping[str, str]) -> Path:
-    """The folder for the state of all sessions: ``$XDG_STATE_HOME/steersman``. Raises `OSError` without a home folder."""
+    """The folder for the state of all sessions: ``$XDG_STATE_HOME/steersman``. Raises `OSError` without a home folder.
+
+    If root has the HOME of another user, as with ``sudo``, it is in root's own home folder: root would otherwise make
+    folders in that of the user, which the user could not use later.
+    """
     home = environment.get("XDG_STATE_HOME") or ""
     # As the XDG specification demands, a relative path is ignored: it would name another folder in each folder.
     return Path(home if home.startswith("/") else f"{_home(environment)}/.local/state") / "steersman"
@@ -51,13 +62,21 @@ def state_home(environment: Mapping[str, str]) -> Path:
 
 def _home(environment: Mapping[str, str]) -> str:
     home = environment.get("HOME") or ""
-    if home.startswith("/"):
+    if home.startswith("/") and (os.geteuid() or not _is_of_user(home)):
         return home
     try:
         return pwd.getpwuid(os.geteuid()).pw_dir
     except KeyError:
         text = f"user {os.geteuid()} has no home folder: set XDG_STATE_HOME to a folder of that user, for the state"
         raise OSError(text) from None
+
+
+def _is_of_user(folder: str) -> bool:
+    """Whether a folder belongs to a user other than root."""
+    try:
+        return Path(folder).stat().st_uid != 0
+    except OSError:
+        return False
 
 
 def _make_private(folder: Path) -> None:

@@ -19,7 +19,7 @@ from steersman.cli.failure import Failure
 from steersman.cli.up.follower import Follower
 from steersman.cli.up.outcomes import Services, failures, has_started, is_decided, listed
 from steersman.cli.up.output import Output
-from steersman.cli.up.places import EXECUTION, SessionStopping, connected_board
+from steersman.cli.up.places import EXECUTION, SessionStopping, connected_board, has_ended
 from steersman.cli.up.summary import indented, table
 from steersman.client import Client
 from steersman.errors import ApiError
@@ -200,8 +200,8 @@ async def _refuse_if_stopping(client: Client, record: SessionRecord) -> None:
     try:
         answer = await client.request("GET", EXECUTION)
         is_stopping = cast("dict[str, Any]", msgspec.json.decode(answer)).get("status") != "Running"
-    except ApiError:
-        is_stopping = not record.is_running
+    except ApiError as error:
+        is_stopping = has_ended(record, error)
     if is_stopping:
         raise SessionStopping(record)
 

@@ -41,10 +41,21 @@ from steersman.workloads import kill_session_processes, wait_for_end
 #: Seconds after which a stop names the services that are still stopping.
 _PATIENCE = 1.0
 _MOMENT = 0.1
+#: How often the command starts a session anew because another one, which it waited for, has ended.
+_ATTEMPTS = 3
 
 
 async def run_session(options: UpOptions, application: Application, output: Output) -> int:
     """Run the application, or follow the session that runs it; returns an exit code."""
+    for _ in range(_ATTEMPTS):
+        code = await _run_or_join(options, application, output)
+        if code is not None:
+            return code
+    raise Failure("the session that another command started has ended; run up again")
+
+
+async def _run_or_join(options: UpOptions, application: Application, output: Output) -> int | None:
+    """Run the application, or follow the session that runs it; None if that session has ended meanwhile."""
     source, selection = options.source(), options.selection()
     project = Project(
         source, selection, report=output.note, runtime=options.container_runtime, is_detached=options.background
@@ -65,7 +76,7 @@ async def run_session(options: UpOptions, application: Application, output: Outp
             project.state, has_failed=lambda: not has_owner(project.state), within=options.timeout
         )
         if record is None:
-            raise Failure("the session that another command started has ended; run up again") from None
+            return None
         if options.background:
             # Two commands started a session at the same moment: this one applies its changes and exits.
             async with connected_board(record) as (client, board):

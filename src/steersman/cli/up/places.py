@@ -7,7 +7,7 @@ import errno
 import os
 import re
 from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ import msgspec
 
 from steersman.application import SCALE_MAX, ApplicationError
 from steersman.cli.failure import Failure, Misuse
-from steersman.errors import ApiError, error_leaves
+from steersman.errors import ApiError, ConnectionFailed, error_leaves
 from steersman.projects import ApplicationSource, ProjectError, SessionRecord, find_session, state_home
 from steersman.telemetry import configure_logging
 from steersman.ui import ActionRefused
@@ -128,17 +128,32 @@ def refuse_suspended(record: SessionRecord) -> None:
 
 @asynccontextmanager
 async def connected_board(record: SessionRecord) -> AsyncGenerator[tuple[Client, Board]]:
-    """The board of a running session. Raises `Failure` if the session is suspended, because it cannot answer."""
+    """The board of a running session.
+
+    Raises `Failure` if the session is suspended, because it cannot answer, and `SessionStopping` if it has just ended.
+    """
     refuse_suspended(record)
     # Imported late: `up` prints its first lines before it imports a client.
     from steersman.client import Client  # noqa: PLC0415
     from steersman.ui import Board  # noqa: PLC0415
 
-    async with (
-        Client.connect(kubeconfig=Path(record.kubeconfig), field_manager="steersman-up") as client,
-        Board(client, project=record.name) as board,
-    ):
+    async with AsyncExitStack() as stack:
+        try:
+            connection = Client.connect(kubeconfig=Path(record.kubeconfig), field_manager="steersman-up")
+            client = await stack.enter_async_context(connection)
+            # A board would wait for a server that has ended.
+            await client.request("GET", EXECUTION)
+            board = await stack.enter_async_context(Board(client, project=record.name))
+        except (ApiError, OSError) as error:
+            if has_ended(record, error):
+                raise SessionStopping(record) from error
+            raise
         yield client, board
+
+
+def has_ended(record: SessionRecord, error: Exception) -> bool:
+    """Whether an error of a request means that the session ends: its server and its files go before its process."""
+    return isinstance(error, ConnectionFailed) or not record.is_running or not Path(record.kubeconfig).exists()
 
 
 def parse_scales(texts: Sequence[str]) -> dict[str, int]:

@@ -17,7 +17,7 @@ import msgspec
 
 from steersman.workloads.ports.listeners import ephemeral_range, holder_of, listening_sockets, start_time
 from steersman.workloads.ports.registry import NoPortLeft
-from steersman.workloads.session import state_home
+from steersman.workloads.session import make_parents, state_home
 
 _log = logging.getLogger("steersman.workloads")
 #: Ports below are those that developers choose by hand: 3000, 5000, 8080.
@@ -105,7 +105,7 @@ class LocalPorts:
     def _locked(self) -> Generator[list[_Claim]]:
         """The claims of all projects, which no other process changes meanwhile. Changes are written at the end."""
         try:
-            self._file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            make_parents(self._file)
             descriptor = _open_own(self._file)
         except OSError as error:
             _log.warning("%s cannot be used, so ports are not remembered: %s", self._file, error.strerror)
@@ -132,4 +132,6 @@ def _open_own(file: Path) -> int:
     if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
         os.close(descriptor)
         raise PermissionError(errno.EPERM, "it is not a file of this user")
+    if found.st_mode & 0o077:
+        os.fchmod(descriptor, _MODE)
     return descriptor
