@@ -33,7 +33,7 @@ def shared() -> Iterator[Path]:
 @pytest.fixture
 def secret(shared: Path) -> Path:
     """A file of root in a folder of root that others can enter."""
-    made = shared / "root" / "secret.env"
+    made = shared / "admin" / "secret.env"
     made.parent.mkdir(mode=0o755)
     made.write_text("TOKEN=secret\n")
     made.chmod(0o600)
@@ -49,7 +49,7 @@ def link(path: Path, target: Path | str) -> Path:
 @needs_root
 def test_a_link_of_another_user_leads_only_to_what_that_user_may_read(shared: Path, secret: Path) -> None:
     direct = link(shared / "db.env", secret)
-    folder = link(shared / "data", "root") / "secret.env"
+    folder = link(shared / "data", "admin") / "secret.env"
     indirect = shared / "own.env"
     indirect.symlink_to("db.env")
     for path in (direct, folder, indirect):
@@ -75,7 +75,7 @@ def test_a_link_to_the_users_own_file_works(shared: Path, secret: Path) -> None:
 
 def test_own_links_lead_anywhere(shared: Path, secret: Path) -> None:
     path = shared / "db.env"
-    path.symlink_to("./root/../root//secret.env")
+    path.symlink_to("./admin/../admin//secret.env")
     assert read(path) == read(secret) == b"TOKEN=secret\n"
     with secret.open() as file:
         assert read(Path(f"/proc/self/fd/{file.fileno()}")) == b"TOKEN=secret\n"

@@ -37,4 +37,4 @@ from steersman.aio.collector import collector_paused as collector_paused
 from steersman.aio.imports import check_not_importing as check_not_importing, importing as importing
 from steersman.aio.loop_call import call_on as call_on
 from steersman.aio.supervisor import Supervisor as Supervisor
-from steersman.aio.unawaited import AwaitCheck as AwaitCheck, MissingAwait as MissingAwait
+from steersman.aio.await_check import AwaitCheck as AwaitCheck, MissingAwait as MissingAwait
