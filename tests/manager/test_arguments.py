@@ -102,6 +102,12 @@ UNCACHED = [
 ]
 
 
+def test_a_pod_gets_time_for_the_grace_period_cancelled_work_and_threads():
+    """The kubelet kills a container before its Lease is released if the Pod has less."""
+    assert Manager().termination_seconds == 40
+    assert Manager(grace=2.5).termination_seconds == 13
+
+
 @pytest.mark.parametrize(("add", "words"), UNCACHED)
 def test_a_watched_kind_outside_the_cache_is_refused_when_it_is_added(add, words):
     """Otherwise the program ends a moment after its start, with a traceback of other people's code."""

@@ -131,8 +131,7 @@ class Manager:
         #: Earlier names, whose fields and children this manager takes over.
         self.formerly = checked_formerly(name, formerly)
         #: Health and readiness checks: ``manager.health.add(...)``.
-        self.health = Checks("health")
-        self.ready = Checks("ready")
+        self.health, self.ready = Checks("health"), Checks("ready")
         #: The manager's metrics; add your own.
         self.registry = Registry()
         #: Where it serves health, metrics and the debug page; can be set until it runs.
@@ -146,7 +145,6 @@ class Manager:
         self.namespaces = KindOptions(namespaces=several(namespaces)).namespaces
         self._kinds = dict(kinds or {})
         self._uncached = tuple(uncached)
-        self._grace = grace
         #: Seconds after which blocking code is reported; can be set until it runs.
         self.watchdog = watchdog
         self._indexes: dict[tuple[AnyKind, str], IndexFunction] = {}
@@ -164,6 +162,8 @@ class Manager:
         self._leadership = LeadershipCheck()
         add_builtin_checks(self.health, self.ready, self._state, self._leadership)
         self._shutdown = Shutdown(self._state, grace=grace)
+        #: Seconds in which a process ends after SIGTERM: the ``terminationGracePeriodSeconds`` of its Pod.
+        self.termination_seconds = self._shutdown.termination_seconds
         self.health.add("shutdown", self._shutdown.check)
 
     # configuration
@@ -210,7 +210,7 @@ class Manager:
         self._leaving.add(name)
         try:
             if self._state.running is not None:
-                await self._state.running.remove(name, grace=self._grace)
+                await self._state.running.remove(name, grace=self._shutdown.grace)
         finally:
             self._leaving.discard(name)
             if self._state.cache is not None:
@@ -266,7 +266,7 @@ class Manager:
             namespaces=names,
             kinds=with_far_kinds(self._kinds, self.plans, self.namespaces),
             uncached=self._uncached,
-            grace=self._grace,
+            grace=self._shutdown.grace,
             watchdog=self.watchdog,
         )
         other._plans, other._indexes = dict(self._plans), dict(self._indexes)

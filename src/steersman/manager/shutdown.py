@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -42,7 +43,10 @@ class Shutdown:
 
     def __init__(self, state: State, *, grace: float) -> None:
         self._state = state
-        self._grace = grace
+        #: Seconds that reconciles have to end.
+        self.grace = grace
+        #: Seconds in which a process ends: the grace period, then cancelled work, then threads.
+        self.termination_seconds = math.ceil(grace + 2 * LAST_SECONDS)
         #: Whether reconciles were cancelled.
         self.cut_short = False
         #: Whether a signal started the shutdown.
@@ -58,7 +62,7 @@ class Shutdown:
         if not signals:
             yield
             return
-        with on_signals(lambda: self._on_signal(stop), grace=self._grace, report=self._report):
+        with on_signals(lambda: self._on_signal(stop), grace=self.grace, report=self._report):
             yield
 
     def _on_signal(self, stop: Callable[[], None]) -> None:
@@ -79,12 +83,12 @@ class Shutdown:
         if not state.working:
             return
         active = sum(len(each.reconciling) for each in state.controllers)
-        _log.info("stopping: %d running reconciles have %g s to finish", active, self._grace)
+        _log.info("stopping: %d running reconciles have %g s to finish", active, self.grace)
         try:
-            async with asyncio.timeout(self._grace):
+            async with asyncio.timeout(self.grace):
                 await state.drained.wait()
         except TimeoutError:
-            self._cut_short(f"the grace period of {self._grace:g} s")
+            self._cut_short(f"the grace period of {self.grace:g} s")
 
     def cancelled(self) -> None:
         """Start the timer for cancelled work to end."""
