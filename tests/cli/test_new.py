@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from steersman import ApiServer, Client
+from steersman import ApiServer, Client, Manager
 from steersman.cli import main
 from steersman.objects import Unstructured
 
@@ -132,6 +132,41 @@ def test_metrics_are_guarded_from_the_first_day(here: Path):
     readme = (project / "README.md").read_text()
     assert "## Pin images by digest" in readme
     assert "{{index .RepoDigests 0}}" in readme
+
+
+def test_the_workflow_is_pinned_and_may_only_read(here: Path):
+    """A moved tag of an action would otherwise run with the rights of the repository's token."""
+    assert main(["new", "site-operator"]) == 0
+    text = (here / "site-operator/.github/workflows/ci.yaml").read_text()
+    workflow = yaml.safe_load(text)
+    assert workflow["permissions"] == {"contents": "read"}
+    assert "permissions" not in workflow["jobs"]["test"]
+    used = [line for line in text.splitlines() if "uses:" in line]
+    assert len(used) == 2
+    for line in used:
+        assert re.search(r"uses: actions/[a-z-]+@[0-9a-f]{40}  # v\d+\.\d+\.\d+$", line), line
+
+
+def test_a_pod_has_the_time_that_its_manager_takes_to_stop(here: Path):
+    """The kubelet would otherwise kill it while reconciles end, and the Lease would not be released."""
+    assert main(["new", "site-operator"]) == 0
+    project = here / "site-operator"
+    pod = yaml.safe_load((project / "config/deployment.yaml").read_text())["spec"]["template"]["spec"]
+    assert pod["terminationGracePeriodSeconds"] == Manager().termination_seconds
+    operator = project / "site_operator/operator.py"
+    operator.write_text(operator.read_text().replace("leader=", "grace=60.0, leader="))
+    tests = run(project, "pytest", "-q", "-p", "no:cacheprovider", "-k", "time_to_stop")
+    assert "1 failed" in tests.stdout
+    assert "terminationGracePeriodSeconds: 70" in tests.stdout
+
+
+def test_an_operator_reaches_the_api_server_of_common_distributions(here: Path):
+    assert main(["new", "site-operator"]) == 0
+    policy = yaml.safe_load((here / "site-operator/config/network-policy.yaml").read_text())
+    dns, server = policy["spec"]["egress"]
+    assert {each["port"] for each in dns["ports"]} == {53}
+    assert [each["port"] for each in server["ports"]] == [443, 6443, 8443, 16443]
+    assert {each["protocol"] for each in server["ports"]} == {"TCP"}
 
 
 async def test_a_server_takes_what_is_deployed_without_a_warning(here: Path):

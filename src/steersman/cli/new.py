@@ -26,6 +26,7 @@ from steersman.cli.generate.crds import crds_yaml
 from steersman.cli.generate.rbac import rbac_yaml
 from steersman.cli.generate.webhooks import webhooks_yaml
 from steersman.cli.modules import load_module
+from steersman.manager import Manager
 from steersman.objects import plural_of
 
 _NAME = re.compile(r"[a-z](?:[a-z0-9-]*[a-z0-9])?")
@@ -51,14 +52,23 @@ class Project(msgspec.Struct, frozen=True, kw_only=True):
         texts = _TEXTS | _WEBHOOK_TEXTS if self.webhooks else _TEXTS
         return {place.format(package=self.package): self._filled(text) for place, text in texts.items()}
 
-    def _filled(self, name: str) -> str:
+    def deployment(self, manager: Manager) -> str:
+        """The Deployment of a manager."""
+        return self._filled("deployment.yaml", termination_seconds=manager.termination_seconds)
+
+    def _filled(self, name: str, **more: object) -> str:
         text = resources.files("steersman.cli").joinpath("project", f"{name}.txt").read_text(encoding="utf-8")
         values = msgspec.structs.asdict(self)
         added = {place: part.format(**values) if self.webhooks else "" for place, part in _WEBHOOK_PARTS.items()}
         added["install"] = "--install-local" if self.webhooks else "--install-crds"
-        return text.format(**values, **added)
+        return text.format(**values, **added, **more, lock=_LOCK)
 
 
+#: Writes the hashes of all dependencies. It needs a package index, so a new project has no lock yet.
+_LOCK = (
+    "uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url"
+    " --output-file requirements.lock"
+)
 #: The template of each file.
 _TEXTS = {
     "README.md": "README.md",
@@ -67,7 +77,6 @@ _TEXTS = {
     "{package}/resources.py": "resources.py",
     "{package}/operator.py": "operator.py",
     "tests/test_operator.py": "test_operator.py",
-    "config/deployment.yaml": "deployment.yaml",
     "config/example.yaml": "example.yaml",
     "config/metrics.yaml": "metrics.yaml",
     "config/network-policy.yaml": "network-policy.yaml",
@@ -197,6 +206,7 @@ def _generated(folder: Path, project: Project) -> dict[str, str]:
         sys.dont_write_bytecode = writes_nothing
     target = f"{project.package}.operator"
     made = {
+        "config/deployment.yaml": project.deployment(operator.manager),
         "config/crds.yaml": crds_yaml([getattr(declared, project.kind)], {target: operator.manager}),
         "config/rbac.yaml": rbac_yaml(operator.manager, target=target, namespace=project.name, token_review=True),
     }
