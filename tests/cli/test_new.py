@@ -16,6 +16,8 @@ from steersman import ApiServer, Client, Manager
 from steersman.cli import main
 from steersman.objects import Unstructured
 
+GUARDED = ("--token-review", "--tls-service", "site-operator/site-operator-metrics")
+
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -44,7 +46,7 @@ def test_the_tests_of_a_new_project_pass_and_its_manifests_are_up_to_date(here: 
     assert took < 60, "a test run of a new project takes seconds, whatever else this machine does"
     for arguments in (
         ("crds", "site_operator", "-o", "config/crds.yaml"),
-        ("rbac", "site_operator.operator", "--token-review", "-o", "config/rbac.yaml"),
+        ("rbac", "site_operator.operator", *GUARDED, "-o", "config/rbac.yaml"),
     ):
         checked = run(project, "steersman", "generate", *arguments, "--check")
         assert checked.returncode == 0, checked.stderr
@@ -59,7 +61,7 @@ def test_a_project_with_webhooks(here: Path):
     assert tests.returncode == 0, tests.stdout + tests.stderr
     assert "4 passed" in tests.stdout
     for arguments in (
-        ("rbac", "site_operator.operator", "--token-review", "-o", "config/rbac.yaml"),
+        ("rbac", "site_operator.operator", *GUARDED, "-o", "config/rbac.yaml"),
         ("webhooks", "site_operator.operator", "-o", "config/webhooks.yaml"),
     ):
         checked = run(project, "steersman", "generate", *arguments, "--check")
@@ -110,7 +112,7 @@ def test_metrics_are_guarded_from_the_first_day(here: Path):
     assert main(["new", "site-operator"]) == 0
     project, config = here / "site-operator", here / "site-operator/config"
     command = next(line for line in (project / "Dockerfile").read_text().splitlines() if line.startswith("ENTRYPOINT"))
-    assert json.loads(command.removeprefix("ENTRYPOINT "))[-3:] == ["--tls", "/tls", "--token-review"]
+    assert json.loads(command.removeprefix("ENTRYPOINT "))[-3:] == [*GUARDED[1:], GUARDED[0]]
     documents = [each for file in config.glob("*.yaml") for each in yaml.safe_load_all(file.read_text())]
     named = {(each["kind"], each["metadata"]["name"]): each for each in documents}
     rules = named["ClusterRole", "site-operator-token-review"]["rules"]
@@ -123,8 +125,13 @@ def test_metrics_are_guarded_from_the_first_day(here: Path):
     pod = named["Deployment", "site-operator"]["spec"]["template"]
     (container,) = pod["spec"]["containers"]
     assert {container[probe]["httpGet"]["scheme"] for probe in ("livenessProbe", "readinessProbe")} == {"HTTPS"}
-    assert container["volumeMounts"][0]["mountPath"] == "/tls"
-    assert pod["spec"]["volumes"][0]["secret"]["secretName"] == "site-operator-tls"
+    # the operator makes its certificates itself, for the Service that Prometheus reads
+    secrets = [rule for rule in named["Role", "site-operator-leader"]["rules"] if rule["resources"] == ["secrets"]]
+    assert [(rule.get("resourceNames"), rule["verbs"]) for rule in secrets] == [
+        (None, ["create"]),
+        (["site-operator-metrics-tls"], ["get", "update"]),
+    ]
+    assert "openssl" not in (project / "README.md").read_text()
     policy = named["NetworkPolicy", "site-operator"]["spec"]
     assert policy["podSelector"]["matchLabels"].items() <= pod["metadata"]["labels"].items()
     assert (policy["policyTypes"], policy["ingress"][0]["ports"][0]["port"]) == (["Ingress", "Egress"], 8443)

@@ -445,6 +445,14 @@ def test_the_command_line_guards_the_endpoints(tmp_path: Path) -> None:
     assert made.token_review
     assert made.tls == ServerTls(certificate_file=str(tmp_path / "tls.crt"), key_file=str(tmp_path / "tls.key"))
     assert endpoints_of(Manager(name="open"), RunOptions(target="x")) is None
+    made = endpoints_of(manager, RunOptions(target="x", tls_service="shop/metrics"))
+    assert (made.tls, made.service, made.port, made.token_review) == (None, "shop/metrics", 8443, True)
+    assert endpoints_of(manager, RunOptions(target="x", tls=str(tmp_path))).service == ""
+    for wrong, words in (("metrics", 'write service="NAMESPACE/metrics"'), ("a/b/c", "a/b/c")):
+        with pytest.raises(Failure, match=f"--tls-service: .*{words}"):
+            endpoints_of(manager, RunOptions(target="x", tls_service=wrong))
+    with pytest.raises(Failure, match="pass --tls or --tls-service, not both"):
+        endpoints_of(manager, RunOptions(target="x", tls=str(tmp_path), tls_service="shop/metrics"))
 
 
 def test_a_manager_needs_no_module_of_applications() -> None:

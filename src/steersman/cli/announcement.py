@@ -67,7 +67,7 @@ def endpoints_url(endpoints: HttpEndpoints | None) -> str:
     """The address of the manager's endpoints; empty if it is not known yet."""
     if endpoints is None or endpoints.port == 0:
         return ""
-    scheme = "https" if endpoints.tls is not None else "http"
+    scheme = "https" if endpoints.is_encrypted else "http"
     host = "127.0.0.1" if endpoints.host in {"", "0.0.0.0", "::"} else endpoints.host  # noqa: S104 - read, not bound
     return f"{scheme}://{f'[{host}]' if ':' in host else host}:{endpoints.port}"
 

@@ -211,6 +211,11 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
         help="serve that port over TLS, with tls.crt and tls.key in DIRECTORY; changes are picked up",
     )
     parser.add_argument(
+        "--tls-service",
+        metavar="NAMESPACE/NAME",
+        help="serve that port over TLS, with certificates that the manager creates for this Service, in Secret NAME-tls",
+    )
+    parser.add_argument(
         "--token-review", action="store_true", help="require a token with RBAC access for metrics and the debug page"
     )
     parser.set_defaults(command=("run_target", "run_target"))
@@ -445,6 +450,11 @@ def _add_rbac(parser: argparse.ArgumentParser) -> None:
         "--token-review",
         action="store_true",
         help="for a manager with --token-review: it reviews tokens, and others may read its metrics",
+    )
+    parser.add_argument(
+        "--tls-service",
+        metavar="NAMESPACE/NAME",
+        help="for a manager with --tls-service: it writes the Secret NAME-tls",
     )
     _add_yaml(parser)
     parser.set_defaults(command=("generate.rbac", "generate_rbac"))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from dataclasses import replace
 from types import ModuleType
 from typing import Any, TypeAlias, cast
 
 from steersman.cli.failure import Failure, Misuse
-from steersman.manager import Manager
+from steersman.manager import HttpEndpoints, Manager
 from steersman.objects import nearest
 
 #: A function that makes a manager from a client.
@@ -47,3 +48,11 @@ def _only(module: str, managers: dict[str, Manager]) -> Manager:
         f'{module} has no manager; write `manager = Manager(name="{name}")` in it, '
         f"or name a function that takes a client and returns one: {module}:NAME"
     )
+
+
+def with_service(endpoints: HttpEndpoints, service: str) -> HttpEndpoints:
+    """Endpoints with certificates that the manager creates for this Service."""
+    try:
+        return replace(endpoints, tls=None, service=service)
+    except ValueError as error:
+        raise Failure(f"--tls-service: {error}") from None

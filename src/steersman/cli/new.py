@@ -96,7 +96,6 @@ manager.webhook_endpoint = WebhookEndpoint(service="{name}/{name}-webhooks")
 manager.add(defaults)
 manager.add(checks)
 """,
-    "extra": "[webhooks]",
     "container_port": ", {{name: webhooks, containerPort: 9443}}",
     "ingress": "    - ports: [{{protocol: TCP, port: 9443}}]  # webhooks, for the API server\n",
     "ci_step": "      - run: steersman generate webhooks {package}.operator -o config/webhooks.yaml --check\n",
@@ -208,7 +207,13 @@ def _generated(folder: Path, project: Project) -> dict[str, str]:
     made = {
         "config/deployment.yaml": project.deployment(operator.manager),
         "config/crds.yaml": crds_yaml([getattr(declared, project.kind)], {target: operator.manager}),
-        "config/rbac.yaml": rbac_yaml(operator.manager, target=target, namespace=project.name, token_review=True),
+        "config/rbac.yaml": rbac_yaml(
+            operator.manager,
+            target=target,
+            namespace=project.name,
+            token_review=True,
+            tls_service=f"{project.name}/{project.name}-metrics",
+        ),
     }
     if project.webhooks:
         made["config/webhooks.yaml"] = webhooks_yaml(operator.manager, target=target)

@@ -26,7 +26,7 @@ from steersman.aio import Supervisor
 from steersman.cli.announcement import Announcement, announce
 from steersman.cli.console import tell_traceback
 from steersman.cli.failure import Failure
-from steersman.cli.managers import Maker, find_manager
+from steersman.cli.managers import Maker, find_manager, with_service
 from steersman.cli.modules import load_module, look_here_first, module_and_name
 from steersman.client import Client, Config, discover_config
 from steersman.controller import BLOCKED_AFTER
@@ -57,6 +57,7 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     port: int | None = None
     host: str | None = None
     tls: str | None = None
+    tls_service: str | None = None
     token_review: bool = False
 
     @property
@@ -188,11 +189,16 @@ async def made_manager(maker: Maker, client: Client, target: str) -> Manager:
 def endpoints_of(manager: Manager, options: RunOptions) -> HttpEndpoints | None:
     """The manager's endpoints, with the options of the command line applied."""
     given = manager.endpoints
-    if options.port is None and options.host is None and options.tls is None and not options.token_review:
+    said = (options.port, options.host, options.tls, options.tls_service, options.token_review or None)
+    if all(each is None for each in said):
         return given
+    if options.tls is not None and options.tls_service is not None:
+        raise Failure("pass --tls or --tls-service, not both: with --tls-service, the manager creates the certificates")
     moved = given or HttpEndpoints()
     if options.tls is not None:
-        moved = replace(moved, tls=_tls(Path(options.tls)))
+        moved = replace(moved, tls=_tls(Path(options.tls)), service="", secret="")
+    if options.tls_service is not None:
+        moved = with_service(moved, options.tls_service)
     if options.token_review:
         moved = replace(moved, token_review=True)
     if options.port is not None:

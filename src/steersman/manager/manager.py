@@ -388,11 +388,11 @@ class Manager:
             await stack.enter_async_context(Watchdog(threshold=self.watchdog, report=self._on_blocked, names=names))
         stack.callback(self.registry.add_collector(lambda: self._measurements.collect(self.statistics(keys=0))))
         if self.endpoints is not None:
-            from steersman.manager.endpoints.handler import listener_for  # noqa: PLC0415 - few programs in tests serve
+            from steersman.manager.endpoints.handler import serve_endpoints  # noqa: PLC0415 - few programs in tests serve
 
-            listener = listener_for(self.endpoints, self, self.client)
-            self._listener = await stack.enter_async_context(listener)
-            _log.info("serving health, metrics and the debug page at %s", listener.address)
+            serving = serve_endpoints(self.endpoints, self, self.client)
+            self._listener = await stack.enter_async_context(serving)
+            _log.info("serving health, metrics and the debug page at %s", self.address)
         stack.callback(self.webhooks.close)
         if self.webhook_endpoint is not None and self.webhooks.hooks:
             from steersman.webhooks import serve_webhooks  # noqa: PLC0415 - few programs have webhooks

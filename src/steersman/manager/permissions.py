@@ -4,7 +4,7 @@ Guarantees
 - A watched kind gets ``get``, ``list`` and ``watch``. The reconciled kind also gets writes to itself, its status and
   its finalizers. An owned kind, or one that the plan declares as written, gets create, update, patch and delete. Leader
   election and events are included.
-- Rules for objects whose names are known (the Lease, the Secret of the webhooks, webhook configurations, CRDs) name
+- Rules for objects whose names are known (the Lease, Secrets with certificates, webhook configurations, CRDs) name
   them. Only ``create``, which RBAC cannot restrict by name, has a rule of its own.
 - The result depends only on the manager, so a generated file changes only when the manager does.
 
@@ -56,7 +56,7 @@ class Permissions(msgspec.Struct, frozen=True, kw_only=True):
     rules: tuple[PermissionRule, ...]
     #: Rules for cluster-scoped kinds; part of ``rules`` if those apply everywhere.
     cluster_rules: tuple[PermissionRule, ...]
-    #: Rules for the manager's own namespace: the Lease, and the Secret of its webhooks.
+    #: Rules for the manager's own namespace: the Lease, and the Secrets with the certificates of its ports.
     own_rules: tuple[PermissionRule, ...]
 
 
@@ -107,6 +107,8 @@ def permissions_of(manager: Manager, *, also: Mapping[PlaceT, Iterable[str]] | N
     for (group, resource, *names), verbs in (also or {}).items():
         namespaced.add(group, resource, verbs, name="".join(names))
     _needs_of_webhooks(manager, cluster if here else namespaced, own)
+    if manager.endpoints is not None and manager.endpoints.service:
+        own.add_named("", "secrets", ("get", "create", "update"), manager.endpoints.secret_key.name)
     if (leader := manager.statistics(keys=0).leader) is not None:
         lease = leader.lease.rpartition("/")[2]
         own.add_named("coordination.k8s.io", "leases", ("get", "watch", "create", "update"), lease)

@@ -38,7 +38,11 @@ from steersman.transport.reachability import (
     Unreachable as Unreachable,
 )
 from steersman.transport.request_gate import gate as gate
-from steersman.transport.tls import ServerTls as ServerTls, TlsMaterial as TlsMaterial
+from steersman.transport.tls import (
+    ServerTls as ServerTls,
+    ServerTlsSource as ServerTlsSource,
+    TlsMaterial as TlsMaterial,
+)
 
 # Imported on first use: a client needs no server, a server in this process needs neither, and importing aiohttp is slow.
 if TYPE_CHECKING:

@@ -8,6 +8,8 @@ Guarantees
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from steersman.aio import now
 from steersman.client import Client
 from steersman.errors import AlreadyExists, ApiError, Conflict, NotFound
@@ -15,19 +17,26 @@ from steersman.kinds.core_v1 import Secret
 from steersman.objects import Key, ObjectMeta
 from steersman.transport import ServerTls
 from steersman.webhooks.certificate_renewal import BUNDLE, CERTIFICATE, KEY, renewed
-from steersman.webhooks.endpoint import WebhookEndpoint
 
 _ATTEMPTS = 5
 
 
 class CertificateSecret:
-    """Certificates in a Secret, which any replica creates and renews."""
+    """Certificates in a Secret, which any replica creates and renews; ``names`` are those of the server."""
 
-    def __init__(self, client: Client, key: Key, endpoint: WebhookEndpoint, *, require_client: bool = False) -> None:
+    def __init__(
+        self,
+        client: Client,
+        key: Key,
+        names: Iterable[str],
+        *,
+        client_ca_file: str | None = None,
+        require_client: bool = False,
+    ) -> None:
         self._client = client
         self._key = key
-        self._names = endpoint.names
-        self._client_ca_file = endpoint.client_ca_file
+        self._names = tuple(names)
+        self._client_ca_file = client_ca_file
         self._require_client = require_client
         self._tls: ServerTls | None = None
         self.ca_bundle = b""
@@ -52,7 +61,7 @@ class CertificateSecret:
                 continue  # another replica was first
             return
         raise ApiError(
-            f"Secret {self._key}: cannot write the certificate of the webhooks, because the Secret keeps changing;"
+            f"Secret {self._key}: cannot write the certificate, because the Secret keeps changing;"
             " stop other programs from writing it"
         )
 

@@ -183,8 +183,14 @@ class ServedWebhooks:
         from steersman.webhooks.certificate_secret import CertificateSecret  # noqa: PLC0415 - files need no cryptography
 
         converts = any(isinstance(hook, VersionConverter) for hook in self._server.hooks)
-        require = self._endpoint.client_ca_file is not None and not converts
-        return CertificateSecret(self._client, self._secret, self._endpoint, require_client=require)
+        authority = self._endpoint.client_ca_file
+        return CertificateSecret(
+            self._client,
+            self._secret,
+            self._endpoint.names,
+            client_ca_file=authority,
+            require_client=authority is not None and not converts,
+        )
 
     @property
     def _secret(self) -> Key:

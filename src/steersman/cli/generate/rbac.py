@@ -13,9 +13,9 @@ import yaml
 from steersman.cli.console import show_data
 from steersman.cli.failure import Failure, Misuse
 from steersman.cli.files import say, write_files
-from steersman.cli.managers import find_manager
+from steersman.cli.managers import find_manager, with_service
 from steersman.cli.modules import load_module, look_here_first, module_and_name
-from steersman.manager import Manager, PermissionRule, Permissions, permissions_of, written_bindings
+from steersman.manager import HttpEndpoints, Manager, PermissionRule, Permissions, permissions_of, written_bindings
 from steersman.objects import nearest
 
 Tree = dict[str, Any]
@@ -57,6 +57,7 @@ def generate_rbac(
     namespace: str | None = None,
     also: Sequence[str] = (),
     token_review: bool = False,
+    tls_service: str | None = None,
     output: str | None = None,
     check: bool = False,
 ) -> int:
@@ -74,7 +75,12 @@ def generate_rbac(
     if not manager.name:
         raise Failure(f'{target} has no name, which the ServiceAccount needs; write Manager(name="...")')
     text = rbac_yaml(
-        manager, target=target, namespace=namespace or manager.name, also=beside, token_review=token_review
+        manager,
+        target=target,
+        namespace=namespace or manager.name,
+        also=beside,
+        token_review=token_review,
+        tls_service=tls_service,
     )
     if written := written_bindings(manager):
         _say_what_to_bind(written, beside)
@@ -114,12 +120,15 @@ def rbac_yaml(
     namespace: str,
     also: Also | None = None,
     token_review: bool = False,
+    tls_service: str | None = None,
 ) -> str:
     """The objects as YAML; ``namespace`` is where the manager runs.
 
     With ``token_review``, or endpoints that have it, the manager may review tokens, and a role lets clients read
-    metrics.
+    metrics. With ``tls_service``, it may keep the certificates for this Service in a Secret.
     """
+    if tls_service is not None:
+        manager.endpoints = with_service(manager.endpoints or HttpEndpoints(), tls_service)
     needs = permissions_of(manager, also=also)
     reviews = token_review or (manager.endpoints is not None and manager.endpoints.token_review)
     made = [*_documents(manager.name, namespace, needs), *(_reviewing(manager.name, namespace) if reviews else ())]

@@ -15,12 +15,14 @@ from __future__ import annotations
 import ipaddress
 import logging
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
 from http import HTTPStatus
 from typing import Any, Protocol
 
 import msgspec
 
+from steersman.aio import Supervisor
 from steersman.cache import Informer
 from steersman.client import Client
 from steersman.controller import ControllerPlan
@@ -32,7 +34,7 @@ from steersman.manager.health import Checks
 from steersman.manager.readiness import index_readiness
 from steersman.objects import Key
 from steersman.telemetry import Registry, expose, names
-from steersman.transport import HttpListener, ServerResponse, current_peer
+from steersman.transport import HttpListener, ServerResponse, ServerTlsSource, current_peer
 from steersman.wire import HttpRequest, Pairs
 
 _log = logging.getLogger("steersman.manager")
@@ -85,10 +87,32 @@ class Observed(Protocol):
         ...
 
 
-def listener_for(endpoints: HttpEndpoints, observed: Observed, client: Client) -> HttpListener:
-    """The listener of these endpoints, not started yet."""
-    if endpoints.token_review and endpoints.tls is None and not _is_loopback(endpoints.host):
-        _log.warning("endpoints on port %d receive tokens unencrypted: pass HttpEndpoints(tls=...)", endpoints.port)
+@asynccontextmanager
+async def serve_endpoints(endpoints: HttpEndpoints, observed: Observed, client: Client) -> AsyncGenerator[HttpListener]:
+    """Serve the endpoints of a manager until the block ends."""
+    if endpoints.token_review and not endpoints.is_encrypted and not _is_loopback(endpoints.host):
+        _log.warning(
+            'endpoints on port %d receive tokens unencrypted: pass HttpEndpoints(service="NAMESPACE/NAME"), or tls=...',
+            endpoints.port,
+        )
+    async with AsyncExitStack() as stack:
+        tls: ServerTlsSource | None = endpoints.tls
+        if endpoints.service:
+            from steersman.manager.endpoints.certificates import EndpointCertificates  # noqa: PLC0415 - needs cryptography
+
+            certificates = EndpointCertificates(client, endpoints)
+            await certificates.prepare()
+            observed.ready.add("certificate", certificates.check)
+            tasks = await stack.enter_async_context(Supervisor())
+            stack.callback(tasks.cancel)
+            tasks.start(certificates.keep(), name="endpoints: certificates")
+            tls = certificates.current
+        yield await stack.enter_async_context(_listener(endpoints, tls, observed, client))
+
+
+def _listener(
+    endpoints: HttpEndpoints, tls: ServerTlsSource | None, observed: Observed, client: Client
+) -> HttpListener:
     reads = observed.registry.counter(names.CERTIFICATE_READS)
     errors = observed.registry.counter(names.CERTIFICATE_READ_ERRORS)
 
@@ -102,7 +126,7 @@ def listener_for(endpoints: HttpEndpoints, observed: Observed, client: Client) -
         EndpointHandler(observed, Reviewer(client) if endpoints.token_review else None),
         port=endpoints.port,
         host=endpoints.host,
-        tls=endpoints.tls,
+        tls=tls,
         max_body=64 * 1024,
         grace=2.0,
         on_certificate_read=on_certificate_read,
