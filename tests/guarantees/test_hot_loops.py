@@ -168,7 +168,7 @@ def test_a_poller_that_writes_is_no_loop():
     for number in range(10 * ANY_RUNS):
         now = number * 0.5
         causes = NO_CAUSES.plus(Cause(what="requeue"))
-        assert loops.wrote(request, causes, log_of(number), began=now, now=now, rng=Random(1), asked=0.5) is None
+        assert loops.succeeded(request, causes, log_of(number), began=now, now=now, rng=Random(1), asked=0.5) is None
 
 
 def replaced_child(name_of):
@@ -179,7 +179,7 @@ def replaced_child(name_of):
         event = Cause(
             what="object", kind=ConfigMap.gvk(), key=child, event="changed", resource_version=f"event-{number}"
         )
-        loop = loops.wrote(request, NO_CAUSES.plus(event), log_of(number), began=now, now=now, rng=Random(1))
+        loop = loops.succeeded(request, NO_CAUSES.plus(event), log_of(number), began=now, now=now, rng=Random(1))
         delay = loop.delay if loop is not None else 0.0
         longest, now = max(longest, delay), now + delay + 0.02
     return longest
@@ -196,8 +196,8 @@ def test_a_key_whose_child_of_one_name_always_comes_back_waits_longer():
 def test_a_hot_key_whose_reconcile_takes_long_stays_known():
     loops, request, causes = HotLoops(), Request(Key("ns", "slow")), NO_CAUSES.plus(Cause(what="object"))
     for number in range(ANY_RUNS + 1):
-        loops.wrote(request, causes, log_of(number), began=number * 0.01, now=number * 0.01, rng=Random(1))
-    assert loops.wrote(request, causes, log_of(0), began=1.1, now=60.0, rng=Random(1)) is not None
+        loops.succeeded(request, causes, log_of(number), began=number * 0.01, now=number * 0.01, rng=Random(1))
+    assert loops.succeeded(request, causes, log_of(0), began=1.1, now=60.0, rng=Random(1)) is not None
     assert loops.words(request, 60.0)
     assert loops.count(60.0) == 1
 
@@ -207,7 +207,7 @@ def test_keys_that_wrote_once_are_forgotten():
     loops, causes = HotLoops(), NO_CAUSES.plus(Cause(what="object"))
 
     def write(name, now):
-        return loops.wrote(Request(Key("ns", name)), causes, log_of(*range(200)), began=now, now=now, rng=Random(1))
+        return loops.succeeded(Request(Key("ns", name)), causes, log_of(*range(200)), began=now, now=now, rng=Random(1))
 
     tracemalloc.start()
     for number in range(1000):

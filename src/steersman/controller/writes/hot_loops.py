@@ -136,14 +136,14 @@ class HotLoops:
         asked: float | None = None,
     ) -> Loop | None:
         """Record a reconcile that succeeded. Returns its loop, or None. ``asked`` is its `RequeueAfter` in seconds."""
-        if asked is not None and (loop := self.requeued(request, causes, asked=asked, now=now, rng=rng)) is not None:
+        if asked is not None and (loop := self._requeued(request, causes, asked=asked, now=now, rng=rng)) is not None:
             return loop
         if not log.writes:
             self.ended(request)
             return None
-        return self.wrote(request, causes, log, began=began, now=now, rng=rng, asked=asked)
+        return self._wrote(request, causes, log, began=began, now=now, rng=rng, asked=asked)
 
-    def wrote(
+    def _wrote(
         self,
         request: Request,
         causes: Causes,
@@ -187,7 +187,7 @@ class HotLoops:
         self._hot[request] = None
         return Loop(delay=key.delay, words=key.words, first=first)
 
-    def requeued(self, request: Request, causes: Causes, *, asked: float, now: float, rng: Random) -> Loop | None:
+    def _requeued(self, request: Request, causes: Causes, *, asked: float, now: float, rng: Random) -> Loop | None:
         """Record a reconcile that returned `RequeueAfter`. Returns its loop if it keeps asking for no pause, or None."""
         key = self._keys.get(request)
         if asked >= SHORT or not all(cause.what == "requeue" for cause in causes):
