@@ -8,7 +8,7 @@ from samples.site import Site, SiteSpec
 from steersman import Key, ObjectMeta
 from steersman.patterns import Wait
 from steersman.patterns.external import Absent, Broken, ExternalKey, Present, Working
-from steersman.patterns.external.entries import Deleted, Inquiry, Missing, Raised, Start, There, Timing
+from steersman.patterns.external.entries import Deleted, InFlight, Inquiry, Missing, Raised, Start, There, Timing
 from steersman.patterns.external.state import ExternalState
 
 NOT_FOUND = (
@@ -536,3 +536,22 @@ def test_a_look_at_a_change_does_not_begin_with_it():
     assert table.done(table.take(), There("nginx")).work is None
     table.ensure(site(2, image="caddy"))
     assert table.take().call == "update"
+
+
+def test_many_objects_that_are_deleted_at_once_are_forgotten_in_linear_time():
+    """Each may have a request in flight; to look at all of them for each of them would take minutes."""
+    in_flight, looked_at = InFlight(), 0
+    for number in range(20_000):
+        before = in_flight._until
+        in_flight.add(f"u{number}", 1000.0, 0.0)
+        looked_at += len(before) if in_flight._until is not before else 0
+    assert len(in_flight) == 20_000
+    assert looked_at <= 2 * 20_000
+
+
+def test_requests_that_can_no_longer_arrive_are_not_remembered_for_ever():
+    in_flight = InFlight()
+    for number in range(20_000):
+        in_flight.add(f"u{number}", number + 10.0, float(number))
+    assert len(in_flight) <= 100
+    assert in_flight.take("u19999") == 20_009.0

@@ -113,6 +113,10 @@ class Finished(msgspec.Struct, frozen=True):
     note: str = ""
 
 
+#: So many dropped objects are remembered for longer than necessary, and as many again as are remembered with reason.
+_EXPIRED = 64
+
+
 class Entry:
     """What is known about the external object of one Kubernetes object."""
 
@@ -238,6 +242,31 @@ class Entry:
         self.backoff.reset()
         self.ending_until = NEVER
         self.deleted = self.doubted = False
+
+
+class InFlight:
+    """Until when requests for dropped objects may still take effect, by uid. Memory is bounded by those that may."""
+
+    __slots__ = ("_limit", "_until")
+
+    def __init__(self) -> None:
+        self._until: dict[str, float] = {}
+        self._limit = _EXPIRED
+
+    def __len__(self) -> int:
+        return len(self._until)
+
+    def add(self, uid: str, until: float, now: float) -> None:
+        """Remember an object; forget those whose time has passed, if there may be many."""
+        if len(self._until) >= self._limit:
+            # Seldom: a look at all of them for each would be quadratic when many objects are deleted at once.
+            self._until = {each: when for each, when in self._until.items() if when > now}
+            self._limit = 2 * len(self._until) + _EXPIRED
+        self._until[uid] = until
+
+    def take(self, uid: str) -> float:
+        """Forget an object; returns until when a request for it may take effect."""
+        return self._until.pop(uid, NEVER)
 
 
 def are_equal(one: Any, other: Any) -> bool:

@@ -35,6 +35,7 @@ from steersman.patterns.external.entries import (
     Entry,
     Finished,
     Goal,
+    InFlight,
     Inquiry,
     Judge,
     Missing,
@@ -74,7 +75,7 @@ class ExternalState(Generic[R]):
         self._entries: dict[str, Entry] = {}
         self._uids: dict[Key, str] = {}
         #: Until when a request for a dropped object may still take effect, by uid: the same object may come back.
-        self._in_flight: dict[str, float] = {}
+        self._in_flight = InFlight()
         #: Timers; a timer that its entry has replaced is skipped.
         self._timers: list[tuple[float, int, str]] = []
         self._sequence = 0
@@ -129,6 +130,11 @@ class ExternalState(Generic[R]):
         entry = self._entries.get(uid)
         return entry is not None and entry.tired
 
+    def is_calling(self, uid: str) -> bool:
+        """Whether a call for the object is in progress."""
+        entry = self._entries.get(uid)
+        return entry is not None and entry.work is not None
+
     def forget(self, key: Key, now: float) -> None:
         """Drop a deleted object. A call in progress ends, and no other follows."""
         uid = self._uids.pop(key, None)
@@ -136,9 +142,7 @@ class ExternalState(Generic[R]):
             return
         entry = self._entries[uid]
         if (until := entry.in_flight_until(self._timing.late)) > now:
-            for each in [each for each, when in self._in_flight.items() if when <= now]:
-                del self._in_flight[each]
-            self._in_flight[uid] = until
+            self._in_flight.add(uid, until, now)
         if entry.work is None:
             del self._entries[uid]
             return
@@ -232,7 +236,7 @@ class ExternalState(Generic[R]):
             entry = Entry(key, obj, version, Backoff(initial=first, maximum=max(first, last), jitter=0.2))
             self._entries[key.uid] = entry
             until = NEVER if by.created else self._start.time + self._timing.late
-            entry.lost_until = entry.overtaken_until = max(until, self._in_flight.pop(key.uid, NEVER))
+            entry.lost_until = entry.overtaken_until = max(until, self._in_flight.take(key.uid))
         entry.forgotten = False
         self._uids[key.key] = key.uid
         if not entry.outdates(version, obj):
