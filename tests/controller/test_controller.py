@@ -256,6 +256,37 @@ def test_stopping_lets_what_runs_end_and_starts_nothing_more():
     assert run_virtual(scenario())[0] == ([(A, 10.001)], 10.001)
 
 
+def test_sources_stop_with_the_controller_and_not_after_its_reconciles(caplog):
+    """A source that starts calls to a service would otherwise go on for as long as the slowest reconcile takes."""
+
+    class Calling(Feed):
+        def __init__(self, name):
+            super().__init__(name)
+            self.stopped = []
+
+        def stop(self):
+            self.stopped.append(clock())
+            if self.name == "broken":
+                raise OSError("cannot stop")
+
+    async def scenario():
+        sources, ended = [Calling("broken"), Calling("calls")], []
+
+        async def reconcile(ctx, request):
+            await asyncio.sleep(10)
+            ended.append(clock())
+            return Done()
+
+        async with running(reconcile, sources=sources) as (controller, _):
+            sources[1].emit(A, CAUSE, 0)
+            await asyncio.sleep(5)
+            controller.stop()
+        return [each.stopped[0] for each in sources], ended
+
+    assert run_virtual(scenario())[0] == ([5.001, 5.001], [10.001])
+    assert "source broken failed to stop" in caplog.text
+
+
 def test_a_failing_source_is_run_again_each_time_later():
     class Broken(Feed):
         def __init__(self):

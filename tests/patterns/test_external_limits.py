@@ -290,3 +290,48 @@ async def test_a_report_about_the_failure_is_no_change(control_plane, clock):
         await client.create(postgres())
         await clock.advance(600)
         assert api.tries < 25
+
+
+def test_no_call_starts_once_the_controller_stops():
+    """Its reconciles may take minutes to end; the calls that they ask for belong to the next process."""
+    stage = Stage(Buckets(takes=1.0), look_again=5.0)
+
+    async def scene():
+        stage.api.buckets |= {"uid-home": "nginx", "uid-second": "nginx"}
+        await stage.external.look(site())
+        assert stage.ensure(site()) == Present("nginx")
+        assert stage.external.looking(site("second"))
+        await asyncio.sleep(0.5)
+        stage.external.stop()
+        began = asyncio.get_running_loop().time()
+        stage.ensure(site("third"))
+        await stage.external.look(site("third"))
+        assert asyncio.get_running_loop().time() == began  # a reconcile does not wait for what never starts
+        await stage.external.look(site("second"))  # this one runs, and ends
+        assert stage.external.ensure(site("second")) == Present("nginx")
+        await asyncio.sleep(60)
+
+    stage.play(scene)
+    assert stage.api.calls == ["find home", "find second"]
+
+
+def test_a_lookup_whose_turn_comes_late_holds_up_no_reconcile():
+    """At two calls a second, a hundred reconciles would otherwise wait for two seconds each."""
+    stage, names = Stage(Account(), limit=CallLimit(2), repeatable_create=True), [f"s{n}" for n in range(100)]
+    waits = []
+
+    async def look(name):
+        began = asyncio.get_running_loop().time()
+        await stage.external.look(site(name))
+        waits.append(asyncio.get_running_loop().time() - began)
+
+    async def scene():
+        await asyncio.gather(*map(look, names))
+        assert sum(wait > 0 for wait in waits) <= 5
+        # it does not count as a service that hangs: as soon as there is a turn, a reconcile waits for its lookup again
+        await until(lambda: len(stage.api.calls) == len(names))
+        stage.api.buckets["uid-last"] = "nginx"
+        await stage.external.look(site("last"))
+        assert stage.external.ensure(site("last")) == Present("nginx")
+
+    stage.play(scene)

@@ -87,6 +87,7 @@ from steersman.controller.sources.source import (
     Registration as Registration,
     Source as Source,
     SourceStatistics as SourceStatistics,
+    StoppingSource as StoppingSource,
 )
 from steersman.controller.watchdog import (
     BLOCKED_AFTER as BLOCKED_AFTER,

@@ -88,6 +88,15 @@ class FinishingSource(Protocol):
         ...
 
 
+@runtime_checkable
+class StoppingSource(Protocol):
+    """A source that starts work of its own, such as calls to a service."""
+
+    def stop(self) -> None:
+        """Start nothing more. Called when the controller stops, once or more, while its running reconciles still end."""
+        ...
+
+
 async def finish(sources: Iterable[Source]) -> None:
     """Wait until no source has work in progress."""
     async with Supervisor() as tasks:

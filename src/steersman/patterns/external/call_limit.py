@@ -44,6 +44,11 @@ class CallLimit:
         """Whether calls need not wait, neither for each other nor for a pause."""
         return not self._distance and self._bound().time() >= self._resumes
 
+    @property
+    def wait(self) -> float:
+        """The seconds until the next call may start."""
+        return max(0.0, self._next - self._bound().time(), self._resumes - self._bound().time())
+
     def pause(self, seconds: float) -> None:
         """Let no call start for so long."""
         loop = self._bound()

@@ -38,6 +38,11 @@ class Term(Generic[R]):
         """Wait until a call for an object ends."""
         await self._waiting.setdefault(uid, asyncio.Event()).wait()
 
+    @property
+    def waiting(self) -> int:
+        """How many objects have a reconcile that waits for their call."""
+        return len(self._waiting)
+
     def wake(self, uid: str) -> None:
         """Continue what waits for a call for an object."""
         if (event := self._waiting.pop(uid, None)) is not None:

@@ -2,8 +2,8 @@
 
 Guarantees
 - At most ``workers`` objects have a call in progress, each one call at a time. No call lasts longer than ``timeout``.
-- Work belongs to `run`: when the controller stops, calls in progress have its grace period, and no more start. Cancelling `run`
-  cancels all calls. A second run remembers nothing of the first and looks up everything again.
+- Work belongs to `run`: from the moment the controller stops, no call starts, and those in progress have its grace period.
+  Cancelling `run` cancels all calls. A second run remembers nothing of the first and looks up everything again.
 - An exception, a wrong result or a failed comparison of an `Api` fails only that object. A call that ignores cancellation
   blocks only its own object.
 """
@@ -181,17 +181,23 @@ class External(Generic[T, R]):
 
         Changes nothing externally. After a restart, or a change of the object, `ensure` can then return `Present` immediately, and no
         condition flaps while a lookup is in progress. A failed lookup ends the wait too. After a timeout, no reconcile waits until the
-        service answers again, so a service that hangs does not delay them for long.
+        service answers again, so a service that hangs does not delay them for long. It does not wait for a lookup whose turn under
+        the `CallLimit` comes too late, nor for one that a stopping controller does not start.
         """
         term = self._running("look")
         if not self.looking(obj) or term.hangs or term.state.is_tired(obj.uid):
             return
+        if not term.state.is_calling(obj.uid) and self._limit.wait + term.waiting * self._limit.turn > within:
+            return
         try:
             async with asyncio.timeout(within):
                 while term.open and self.looking(obj):
+                    if term.finishing and not term.state.is_calling(obj.uid):
+                        return
                     await term.result_of(obj.uid)
         except TimeoutError:
-            term.hangs = True
+            # A lookup that only waited for its turn says nothing about the service.
+            term.hangs = self._limit.is_open or term.state.is_calling(obj.uid)
             term.state.tire(obj.uid)
 
     def looking(self, obj: T) -> bool:
@@ -220,12 +226,18 @@ class External(Generic[T, R]):
                 self._term, term.open = None, False
                 term.wake_all()
 
+    def stop(self) -> None:
+        """Start no more calls. The controller calls this when it stops, while its reconciles still end."""
+        if self._term is not None:
+            self._term.finishing = True
+            self._term.wake_all()
+
     async def finish(self) -> None:
-        """Start no more calls, and wait for those in progress. The controller calls this when it stops."""
+        """Start no more calls, and wait for those in progress. The controller calls this when its reconciles have ended."""
         term = self._term
         if term is None:
             return
-        term.finishing = True
+        self.stop()
         while term.active:
             term.call_ended.clear()
             await term.call_ended.wait()
