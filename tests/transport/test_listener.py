@@ -13,6 +13,7 @@ import resource
 import socket
 import ssl
 import struct
+import tracemalloc
 
 import pytest
 
@@ -404,6 +405,24 @@ async def test_a_handshake_ends_after_a_time(new_authority, tmp_path, open_socke
             with contextlib.suppress(ConnectionError):
                 assert await reader.read() == b""
         writer.transport.abort()
+
+
+async def test_an_unfinished_handshake_takes_little_memory(new_authority, tmp_path, open_sockets):
+    authority = new_authority()
+    certificate, key = authority.issue("server", "127.0.0.1").write(tmp_path, "server")
+    async with HttpListener(hello, tls=ServerTls(certificate_file=certificate, key_file=key)) as listener:
+        before = open_sockets()
+        tracemalloc.start()
+        try:
+            # blocking sockets, which take no memory of this process
+            silent = [socket.create_connection(("127.0.0.1", listener.port)) for _ in range(100)]
+            await eventually(lambda: open_sockets() >= before + 200, within=60)
+            taken, _ = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        for each in silent:
+            each.close()
+    assert taken / len(silent) < 80_000
 
 
 async def test_closing_ends_handshakes(new_authority, tmp_path, open_sockets):

@@ -2,6 +2,7 @@
 
 Guarantees
 - Connections in a TLS handshake count as connections. A handshake has a timeout.
+- A TLS connection buffers at most `_TLS_READ` bytes before its client is authenticated.
 - A connection over the limit ends a slow handshake, else an idle connection. If there is neither, it is closed itself.
 - A process without free file descriptors logs at most one line per minute, and accepts again when descriptors are free.
 - After `stop`, no socket listens; after `wait_stopped`, none is in a handshake.
@@ -15,6 +16,7 @@ import logging
 import os
 import socket
 import ssl
+from asyncio.sslproto import SSLProtocol
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
@@ -35,6 +37,9 @@ _BETWEEN_LINES: Final = 60.0
 SLOW: Final = 0.5
 #: How many bytes a TLS connection reads ahead of its protocol.
 _READ_AHEAD: Final = 64 * 1024
+#: How many bytes a TLS connection reads at once: two records. asyncio keeps a buffer of this size for each connection,
+#: from the first byte of the handshake on; its default is 256 KiB.
+_TLS_READ: Final = 32 * 1024
 #: File descriptors reserved for other purposes than connections.
 _FILES_ASIDE: Final = 64
 
@@ -179,18 +184,11 @@ class Acceptor:
             accepted.close()
 
     async def _establish(self, accepted: socket.socket) -> None:
-        options: dict[str, Any] = {}
-        if self._context is not None:
-            options = {
-                "ssl": self._context,
-                "ssl_handshake_timeout": self._handshake_timeout,
-                "ssl_shutdown_timeout": 1.0,
-            }
         try:
-            transport, _ = await asyncio.get_running_loop().connect_accepted_socket(self._protocol, accepted, **options)
-            if (bound := getattr(transport, "set_read_buffer_limits", None)) is not None:
-                # TLS has its own buffer, with a default bound of half a megabyte.
-                bound(_READ_AHEAD)
+            if self._context is None:
+                await asyncio.get_running_loop().connect_accepted_socket(self._protocol, accepted)
+            else:
+                await self._establish_tls(accepted, self._context)
         except (OSError, ssl.SSLError, TimeoutError) as error:
             # Unauthenticated clients must not fill the log.
             _log.debug("failed to establish a connection: %s", error)
@@ -199,10 +197,33 @@ class Acceptor:
             _log.exception("failed to establish a connection")
             accepted.close()
 
+    async def _establish_tls(self, accepted: socket.socket, context: ssl.SSLContext) -> None:
+        """Do what `connect_accepted_socket` does with ``ssl``, with a smaller buffer."""
+        loop = asyncio.get_running_loop()
+        handshake: asyncio.Future[Any] = loop.create_future()
+        protocol = self._protocol()
+        timeouts: dict[str, Any] = {"ssl_handshake_timeout": self._handshake_timeout, "ssl_shutdown_timeout": 1.0}
+        tls = _Tls(loop, protocol, context, handshake, server_side=True, **timeouts)
+        transport, _ = await loop.connect_accepted_socket(lambda: tls, accepted)
+        try:
+            await handshake
+        except BaseException:
+            transport.abort()
+            raise
+        if (limited := getattr(protocol, "transport", None)) is not None:
+            # TLS reads ahead of its protocol, with a default bound of half a megabyte.
+            limited.set_read_buffer_limits(_READ_AHEAD)
+
     def _close_sockets(self) -> None:
         for listening in self._sockets:
             listening.close()
         self._sockets = []
+
+
+class _Tls(SSLProtocol):
+    """TLS of one connection, with a small buffer."""
+
+    max_size = _TLS_READ
 
 
 def affordable(connections: int) -> int:
