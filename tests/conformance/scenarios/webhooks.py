@@ -148,6 +148,9 @@ PATCHES: dict[str, list[Any]] = {
     "invalid-key": [added("/data/a b", "x")],
     "other-name": [{"op": "replace", "path": "/metadata/name", "value": "other"}],
     "other-namespace": [{"op": "replace", "path": "/metadata/namespace", "value": "other"}],
+    "no-namespace": [{"op": "remove", "path": "/metadata/namespace"}],
+    "no-metadata": [{"op": "remove", "path": "/metadata"}],
+    "whole-object": [{"op": "replace", "path": "", "value": configmap("b", {"all": "new"})}],
     "finalizer": [added("/metadata/finalizers", ["example.com/stay"])],
     "owners-twice": [added("/metadata/ownerReferences", [{"apiVersion": "v1", "kind": "A", "name": "a", "uid": "1"}] * 2)],
     "managed-fields": [added("/metadata/managedFields", [{"operation": "Nothing"}])],
@@ -221,6 +224,13 @@ SCENARIOS = [
         )
         for name, operations in PATCHES.items()
     ],
+    scenario(
+        "namespace-for-an-object-without-one",
+        "Webhooks, Patch",
+        *installed(hook(script=patched(added("/metadata/namespace", "{ns}")), rules=[CREATED | {"resources": ["namespaces"]}], namespaceSelector={}, objectSelector={"matchLabels": {"of": "{free}"}}), kind="Mutating"),
+        post("/api/v1/namespaces", named("v1", "Namespace", "{free2}") | {"metadata": {"name": "{free2}", "labels": {"of": "{free}"}}}),
+        removed("mutating"),
+    ),
     scenario(
         "stored",
         "Webhooks, Kinds",

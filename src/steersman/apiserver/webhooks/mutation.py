@@ -162,9 +162,12 @@ def take_mutated(attributes: Attributes, patched: Tree) -> None:
     if view is not None and view.take is not None:
         view.take(obj, patched)
         return
-    namespace = patched["metadata"].get("namespace", "")
-    if attributes.definition.namespaced and namespace and namespace != attributes.namespace:
-        raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
+    if attributes.definition.namespaced:
+        namespace = patched["metadata"].setdefault("namespace", attributes.namespace)
+        if namespace != attributes.namespace:
+            raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
+    else:
+        patched["metadata"].pop("namespace", None)
     # The write has references to both dicts, so they are changed in place.
     metadata: Tree = obj["metadata"]
     metadata.clear()
