@@ -293,6 +293,16 @@ SCENARIOS = [
     scenario("old-read-as-new", "Kinds", post(V1, v1(targetCPUUtilizationPercentage=40)), get(f"{V2}/a"), get(V2)),
     scenario("status-in-both-versions", "Kinds, Subresources", post(V2, v2()), patch(f"{V2}/a/status", {"status": CURRENT}), get(f"{V1}/a"), put(f"{V1}/a/status", "${x..}"), get(f"{V1}/a", as_="x"), put(f"{V1}/a", "${x..}"), get(f"{V2}/a")),
     scenario("old-keeps-new-fields", "Kinds, Update", post(V2, v2(metrics=ALL, behavior=BEHAVIOR)), patch(f"{V1}/a", {"spec": {"maxReplicas": 7}}), get(f"{V2}/a"), patch(f"{V1}/a", {"metadata": {"annotations": {f"{ALPHA}/behavior": None}}}), get(f"{V2}/a")),
+    *[
+        scenario(f"annotation-{name}", "Kinds, Status errors", post(V1, merged(v1(), {"metadata": {"annotations": {f"{ALPHA}/{annotation}": text}}})), get(f"{V1}/a"), get(f"{V2}/a"))
+        for name, annotation, text in [
+            ("behavior-in-lower-case", "behavior", '{"scaleup":{"stabilizationwindowseconds":5,"Policies":[{"type":"Pods","VALUE":1,"periodSeconds":5}]},"other":1}'),
+            ("behavior-invalid", "behavior", '{"scaleUp":{"stabilizationWindowSeconds":-5}}'),
+            ("metrics-in-other-case", "metrics", '[{"Type":"Resource","RESOURCE":{"Name":"memory","targetaveragevalue":"5"}}]'),
+            ("metrics-null", "metrics", "[null]"),
+            ("current-metrics-null", "current-metrics", "[null,{}]"),
+        ]
+    ],
     scenario("watched-in-both-versions", "Kinds, Watch stream", watch("old", V1), watch("new", V2), post(V1, v1()), patch(f"{V2}/a", {"spec": {"metrics": [PODS]}}), delete(f"{V2}/a"), frames("old", 3), frames("new", 3)),
     scenario("applied-in-both-versions", "Kinds, Apply", patch(f"{V2}/a", v2(metrics=[PODS]), "apply", fieldManager="x"), patch(f"{V1}/a", v1(maxReplicas=5), "apply", fieldManager="y", force="true"), get(f"{V2}/a"), get(f"{V1}/a")),
 ]  # fmt: skip

@@ -9,7 +9,7 @@ Guarantees
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, cast
 
 from steersman.apiserver.go_types.reader import TypedReader, Unreadable, read_tree
@@ -162,21 +162,26 @@ def _utilization(metric: Tree, part: str) -> int | None:
     return inner(resource, part).get("averageUtilization")
 
 
+def _named(tree: Tree | None, names: Iterable[str]) -> Tree:
+    """The fields with these names, whose case Go ignores; null is an empty value."""
+    folded = {name.lower(): name for name in names}
+    return {folded[name.lower()]: value for name, value in (tree or {}).items() if name.lower() in folded}
+
+
 def _behavior(found: Tree) -> Tree:
     """A behavior from an annotation, which uses internal field names."""
-    names = {"ScaleUp": "scaleUp", "ScaleDown": "scaleDown"}
-    return {names[name]: _rules(rules) for name, rules in found.items() if rules is not None}
+    return {name: _rules(rules) for name, rules in _named(found, ("scaleUp", "scaleDown")).items() if rules is not None}
 
 
 def _rules(rules: Tree) -> Tree:
-    made = {f"{name[:1].lower()}{name[1:]}": value for name, value in rules.items() if value is not None}
+    made = {name: value for name, value in _named(rules, _RULES).items() if value is not None}
     if "policies" in made:
-        made["policies"] = [
-            {f"{name[:1].lower()}{name[1:]}": value for name, value in policy.items()} for policy in made["policies"]
-        ]
+        made["policies"] = [_named(policy, _POLICY) for policy in made["policies"]]
     return made
 
 
+_RULES = ("stabilizationWindowSeconds", "selectPolicy", "policies", "tolerance")
+_POLICY = ("type", "value", "periodSeconds")
 #: Pairs of field names in v1 and paths in v2, by source, in the order of v1.
 _Names = tuple[tuple[str, str], ...]
 _SOURCES: dict[str, _Names] = {
@@ -240,13 +245,14 @@ def _as_v1(metric: Tree, sources: dict[str, _Names]) -> Tree:
     return made
 
 
-def _metric(metric: Tree, sources: dict[str, _Names], part: str) -> Tree:
+def _metric(metric: Tree | None, sources: dict[str, _Names], part: str) -> Tree:
     """A metric with the names of v2."""
-    made: Tree = {"type": metric.get("type", "")}
+    metric = _named(metric, ("type", *sources))
+    made: Tree = {"type": metric.get("type") or ""}
     for source, names in sources.items():
-        given = metric.get(source)
-        if given is None:
+        if metric.get(source) is None:
             continue
+        given = _named(metric[source], [old for old, _ in names])
         converted: Tree = {part: {}}
         for old, new in names:
             value = given.get(old)
