@@ -227,6 +227,8 @@ SCENARIOS = [
         "Subresources, Kinds, Delete",
         post(POD, pod()),
         post(f"{POD}/a/eviction", {"kind": "Eviction", "apiVersion": "policy/v1", "metadata": {"name": "a"}}, dryRun="All"),
+        post(f"{POD}/a/eviction", {"kind": "Eviction", "apiVersion": "policy/v1beta1", "metadata": {"name": "a"}}, dryRun="All"),
+        post(f"{POD}/a/eviction", {"kind": "Eviction", "apiVersion": "policy/v1beta2", "metadata": {"name": "a"}}, dryRun="All"),
         post(f"{POD}/a/eviction", {"kind": "Eviction", "apiVersion": "policy/v1", "metadata": {"name": "other"}}),
         post(f"{POD}/a/eviction", {"kind": "Eviction", "apiVersion": "policy/v1", "metadata": {"name": "a"}}),
         get(f"{POD}/a"),

@@ -58,6 +58,10 @@ TYPE_META = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind 
 _MEDIA_TYPE = re.compile(r"\s*([^\s;,]+/[^\s;,]+)\s*(?:;\s*[^\s;,=]+=(?:[^\s;,\"]+|\"[^\"]*\")\s*)*")
 #: Groups whose internal types are in a package of another name.
 _PACKAGES = {"": "core", "events.k8s.io": "core"}
+#: Versions of bodies that no endpoint serves, but one accepts, and the version with the same fields.
+_ACCEPTED = {
+    GroupVersionKind("policy", "v1beta1", "Eviction"): GroupVersionKind("policy", "v1", "Eviction"),
+}
 #: Kinds that are registered but are not objects.
 _OF_ALL_GROUPS = frozenset(
     GroupVersionKind("", "v1", kind)
@@ -168,6 +172,7 @@ def _protobuf(raw: bytes, definition: Definition) -> Decoded:
     if not version or "/" in group:
         group, version = expected.group, expected.version
     given = GroupVersionKind(group, version, envelope.kind or expected.kind)
+    given = _ACCEPTED.get(given, given)
     shape = shape_of(given)
     if shape is None:
         _refuse_kind(expected, given)
@@ -279,6 +284,7 @@ def _built_in(
     if not given.version and given.group in {"", expected.group}:
         given = GroupVersionKind(expected.group, expected.version, given.kind)
     given = GroupVersionKind(given.group, given.version, given.kind or expected.kind)
+    given = _ACCEPTED.get(given, given)
     if given != expected:
         _read_other(expected, given, text)
         _refuse_kind(expected, given)
