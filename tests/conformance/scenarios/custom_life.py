@@ -162,7 +162,7 @@ SCENARIOS = [
         installed(*TWO), post(BOATS, boat("a", spec={"name": "x", "crew": 1})),
         post(NEWER, boat("b", "v2", spec={"name": "y", "masts": 3})),
         get(BOAT), get(f"{NEWER}/a"), get(f"{BOATS}/b"), get(f"{NEWER}/b"), get(BOATS), get(NEWER),
-        get(f"{NEWER}/a", accept=PARTIAL), get(NEWER, accept=TABLE),
+        get(f"{NEWER}/a", accept=PARTIAL), get(NEWER, accept=PARTIAL), get(NEWER, accept=TABLE),
         get(f"/apis/{GROUP}"), served("v2"), get(CRD),
     ),
     scenario(

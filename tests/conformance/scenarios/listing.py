@@ -327,4 +327,17 @@ SCENARIOS = [
         get(DEPLOYMENT),
         get(POD),
     ),
+    scenario(
+        "mistakes-in-field-selectors",
+        "Selectors, Status errors",
+        *[
+            get(CM, fieldSelector=text, focus=lambda tree: tree.get("items", tree))
+            for text in (
+                "metadata.name=x\\", "metadata.name=x\\a", "metadata.name=x\\,y", "metadata.name=a=b",
+                "metadata.name!=a=", "metadata.name=a\\=b", "metadata.name=a\\\\", "metadata.name=a,metadata.name",
+                "metadata.name=\u00e9\\\u00e9", ",", "metadata.name=a,,metadata.name=b", "a\\,b", "=x", "!",
+                "metadata.name=x,y\\", "metadata.name=x\\\n",
+            )
+        ],
+    ),
 ]  # fmt: skip

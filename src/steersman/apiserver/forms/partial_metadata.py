@@ -57,7 +57,8 @@ class PartialForm(Form):
     def head(self, meta: ListMetadata) -> bytes:
         """A list before its first item; 406 if this is a form for single objects only."""
         if not self._lists:
-            what = f"(*{_internal(self.definition)}.{self.definition.list_kind})"
+            kind = "UnstructuredList" if self.definition.custom else self.definition.list_kind
+            what = f"(*{_internal(self.definition)}.{kind})"
             raise not_this_form(f"you requested PartialObjectMetadata, but the requested object is a list {what}")
         return b'{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","metadata":%b,"items":[' % _encode(
             meta

@@ -12,12 +12,26 @@ _TOKEN = re.compile(r"[ \t\r\n]*(==|!=|[=!(),<>]|[^ \t\r\n=!(),<>]+|$)")
 _SYMBOLS = frozenset({"", "==", "!=", "=", "!", "(", ")", ",", "<", ">"})
 _OPERATORS = frozenset({"=", "==", "!=", "in", "notin", "<", ">"})
 
+#: A term of a field selector, up to a comma that is not escaped.
+_TERM = re.compile(r"(?:\\.|[^,\\]|\\$)*", re.DOTALL)
+_TERM_OPERATOR = re.compile("!=|==|=")
+#: What must not stand alone in a value.
+_ESCAPED = re.compile(r"\\.?|[,=]", re.DOTALL)
+_ESCAPES = frozenset({"\\\\", "\\,", "\\="})
+
 
 def field_problem(text: str) -> str:
-    """The message about an invalid field selector."""
-    for term in text.split(","):
-        if "=" not in term:
+    """The message about an invalid field selector: about its first mistake, in the order of its terms."""
+    for term in filter(None, _TERM.findall(text)):
+        operator = _TERM_OPERATOR.search(term)
+        if operator is None:
             return f"invalid selector: '{text}'; can't understand '{term}'"
+        value = term[operator.end() :]
+        for found in _ESCAPED.finditer(value):
+            if found[0] not in _ESCAPES:
+                # Go prints the number of a character that should be escaped.
+                what = f"unescaped character in value: {ord(found[0])}" if found[0] in "=," else None
+                return f"invalid field selector: {what or f'invalid escape sequence: {found[0]}'}"
     return f"invalid selector: '{text}'; can't understand '{text}'"
 
 
