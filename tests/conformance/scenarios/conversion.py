@@ -44,6 +44,11 @@ ANSWERS: dict[str, dict[str, Any]] = {
     "no-metadata": {"drop": "metadata"},
     "no-objects": {"response": {"convertedObjects": []}},
     "null-objects": {"response": {"convertedObjects": None}},
+    "objects-no-list": {"response": {"convertedObjects": {}}},
+    "object-null": {"response": {"convertedObjects": [None]}},
+    "object-number": {"response": {"convertedObjects": [5]}},
+    "result-text": {"response": {"result": "Success"}},
+    "no-spec": {"set": {"spec": 5}},
     "more-objects": {"response": {"convertedObjects": [{}, {}]}},
     "failure": {"response": {"result": {"status": "Failure", "message": "as told"}}},
     "failure-without-words": {"response": {"result": {"status": "Failure"}}},
@@ -68,6 +73,7 @@ SCENARIOS = [
             post(NEWER, boat("b", "v2", spec={"color": "blue"})),
             get(BOAT, focus=lambda tree: tree["spec"]),
             patch(OLD, {"spec": {"color": "green"}}),
+            patch(OLD, boat("a", "v2", spec={"sails": 2}), "apply", fieldManager="me"),
             delete(CRD, focus=lambda tree: tree["kind"]),
         )
         for name, script in ANSWERS.items()

@@ -31,6 +31,12 @@ KEPT_MAX: Final = 32 * 1024 * 1024
 PORTION_MAX: Final = 1024 * 1024
 _SECONDS: Final = 30.0
 _GROUP: Final = "apiextensions.k8s.io"
+#: The fields of an answer, with their types.
+_TYPES: Final = (
+    ("uid", "types.UID", str),
+    ("convertedObjects", "[]runtime.RawExtension", list),
+    ("result", "v1.Status", dict),
+)
 _GO_TYPES: Final = {str: "string", int: "int64", float: "float64", bool: "bool", list: "[]interface {}"}
 _encode: Final = msgspec.json.Encoder().encode
 
@@ -115,23 +121,25 @@ def _objects(body: bytes, uid: str, version: str) -> list[Any]:
     if not isinstance(response, dict):
         raise CallFailed("no response provided")
     answer = cast("Tree", response)
+    for name, go_type, type_ in _TYPES:
+        value: Any = answer.get(name)
+        if value is not None and not isinstance(value, type_):
+            raise CallFailed(cannot_unmarshal(json_type(value), go_type, f"ConversionResponse.response.{name}"))
     if version == "v1" and (answer.get("uid") or "") != uid:
         raise CallFailed(f"expected response.uid={quoted(uid)}, got {quoted(str(answer.get('uid') or ''))}")
-    result: Any = answer.get("result") or {}
-    told = cast("Tree", result) if isinstance(result, dict) else {}
+    told: Tree = answer.get("result") or {}
     if told.get("status") != "Success":
         status = told.get("status") or ""
         raise CallFailed(told.get("message") or f"response.result.status was '{status}', not 'Success'")
-    objects: Any = answer.get("convertedObjects") or []
-    if not isinstance(objects, list):
-        where = "ConversionResponse.response.convertedObjects"
-        raise CallFailed(cannot_unmarshal(json_type(objects), "[]runtime.RawExtension", where))
-    return cast("list[Any]", objects)
+    return answer.get("convertedObjects") or []
 
 
 def _checked(words: str, tree: Tree, made: Any, wanted: str) -> Tree:
     """Check a converted object, and return it with the metadata of the original."""
-    converted = cast("Tree", made) if isinstance(made, dict) else {}
+    if not isinstance(made, dict):
+        why = cannot_unmarshal(json_type(made), "map[string]interface {}")
+        raise unnamed("unexpected end of JSON input" if made is None else why)
+    converted = cast("Tree", made)
     version, kind = str(converted.get("apiVersion") or ""), str(converted.get("kind") or "")
     if not kind:
         raise unnamed(f"Object 'Kind' is missing in '{_encode(made).decode()}'")

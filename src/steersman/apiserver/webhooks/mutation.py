@@ -17,7 +17,7 @@ import msgspec
 from steersman.apiserver.admission import Attributes
 from steersman.apiserver.bodies import read_patched
 from steersman.apiserver.documents import copied
-from steersman.apiserver.errors import RequestRejected, bad_request, internal
+from steersman.apiserver.errors import RequestRejected, bad_request, internal, unnamed
 from steersman.apiserver.registry.definition import Definition, Tree
 from steersman.apiserver.webhooks.configurations import EXEMPT, GROUP, Webhook
 from steersman.apiserver.webhooks.hook_call import HookPlugin, call_hook, chosen, failed_calling, sent
@@ -148,9 +148,10 @@ def read_mutated(attributes: Attributes, definition: Definition, tree: Any, dire
     try:
         made = read_patched(definition, attributes.request, tree, directive)
     except RequestRejected as refused:
-        handled = f'{definition.gvk.kind} in version "{definition.gvk.version}" cannot be handled as a {definition.gvk.kind}: '
-        said = refused.status.message.removeprefix("the patch makes no object: ").removeprefix(handled)
-        raise internal(said) from None
+        said = refused.status.message.removeprefix("the patch makes no object: ")
+        # The patch may also have changed the kind.
+        said = said.partition(f" cannot be handled as a {definition.gvk.kind}: ")[2] or said
+        raise unnamed(said) if said.endswith("unknown conversion") else internal(said) from None
     definition.strategy.default(made)
     return made
 

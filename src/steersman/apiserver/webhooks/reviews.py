@@ -42,6 +42,16 @@ _TYPES: Final[Mapping[str, tuple[str, type]]] = {
     "warnings": ("[]string", list),
 }
 
+#: Those of the status in an answer.
+_STATUS_TYPES: Final[Mapping[str, tuple[str, type]]] = {
+    "status": ("string", str),
+    "message": ("string", str),
+    "reason": ("v1.StatusReason", str),
+    "details": ("v1.StatusDetails", dict),
+    "metadata": ("v1.ListMeta", dict),
+    "code": ("int32", int),
+}
+
 
 class Verdict(NamedTuple):
     """The answer of a webhook."""
@@ -132,16 +142,7 @@ def read_verdict(body: bytes, uid: str, *, mutating: bool, version: str = "v1") 
         _check_patch(patch, patch_type, mutating=mutating)
     elif patch:
         patch_type = "JSONPatch"
-    status: ApiStatus | None = None
-    if answer.get("status") is not None:
-        try:
-            told: Tree = {name: value for name, value in answer["status"].items() if value is not None}
-            status = msgspec.convert(told, ApiStatus)
-        except msgspec.ValidationError as error:
-            raise CallFailed(f"failed to call webhook: json: {error}") from None
-        if not -_INT32 <= status.code < _INT32:
-            where = "AdmissionResponse.response.status.code"
-            raise _failed(cannot_unmarshal(f"number {status.code}", "int32", where))
+    status = None if answer.get("status") is None else _read_status(answer["status"])
     return Verdict(
         answer.get("allowed") is True,
         status,
@@ -150,6 +151,22 @@ def read_verdict(body: bytes, uid: str, *, mutating: bool, version: str = "v1") 
         answer.get("auditAnnotations") or {},
         answer.get("warnings") or [],
     )
+
+
+def _read_status(tree: Tree) -> ApiStatus:
+    told: Tree = {name: value for name, value in tree.items() if value is not None}
+    for name, (go_type, type_) in _STATUS_TYPES.items():
+        value: Any = told.get(name)
+        if value is not None and (not isinstance(value, type_) or isinstance(value, bool)):
+            given = f"number {value}" if type_ is int and isinstance(value, float) else json_type(value)
+            raise _failed(cannot_unmarshal(given, go_type, f"Status.response.status.{name}"))
+    code: int = told.get("code", 0)
+    if not -_INT32 <= code < _INT32:
+        raise _failed(cannot_unmarshal(f"number {code}", "int32", "Status.response.status.code"))
+    try:
+        return msgspec.convert(told, ApiStatus)
+    except msgspec.ValidationError as error:
+        raise _failed(f"json: {error}") from None
 
 
 def _check(review: Tree, found_uid: str, uid: str) -> None:
@@ -187,6 +204,8 @@ def _parsed(body: bytes) -> Tree:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         why = json_problem(body, error, "AdmissionReview")
         raise _failed(f"couldn't get version/kind; json parse error: {why}") from None
+    if tree is None:
+        tree = {}
     if not isinstance(tree, dict):
         why = cannot_unmarshal(
             json_type(tree),
