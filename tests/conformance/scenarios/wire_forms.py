@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from conformance.bodies import POD, SERVICE_ACCOUNT, Tree, pod, service_account
-from conformance.scenario import Call, call, get, lookup, post, scenario
+from conformance.boats import ANYTHING, BOATS, SCALED, installed, obj, version
+from conformance.bodies import CM, DEPLOYMENT, POD, SERVICE_ACCOUNT, Tree, pod, service_account
+from conformance.scenario import Call, Close, call, get, lookup, patch, post, put, scenario
 
 from samples.site import GROUP
 
@@ -169,4 +170,20 @@ SCENARIOS = [
     ),
     scenario("health-of-one-hook", "Health", get("/healthz/poststarthook/rbac/bootstrap-roles"), get("/livez/log"), get("/readyz/shutdown"), get("/livez/shutdown")),
     scenario("health-of-a-step", "Health", get("/readyz/poststarthook/crd-informer-synced"), get("/livez/autoregister-completion"), get("/readyz/etcd-readiness")),
+    scenario(
+        "media-types-before-mistakes",
+        "Negotiation, Status errors",
+        installed(version("v1", obj(spec=ANYTHING, status=ANYTHING), **SCALED)),
+        Close("crd"),
+        *[
+            step
+            for path in (CM, DEPLOYMENT, BOATS)
+            for step in (
+                get(path, accept="application/cbor"), get(path, accept="text/html", limit="x"),
+                get(path, accept="application/cbor", watch="true", fieldSelector="zz=1"),
+                get(f"{path}/none", accept="application/cbor"), get(f"{path}/none/scale", accept="application/cbor"),
+                patch(f"{path}/none/scale", {}, accept="text/html"), put(f"{path}/none/scale", {}, accept="text/html"),
+            )
+        ],
+    ),
 ]  # fmt: skip

@@ -43,9 +43,10 @@ def form_for(definition: Definition, request: ServerRequest, *, tables: bool = T
         if form is not None:
             request.media_type = JSON if clause.name == _ANY else clause.name
             return form
-    if known:
+    if known or definition.custom or not messages:
+        # kube-apiserver has another server for custom resources, with its own words.
         raise not_acceptable(OFFERS)
-    raise no_media_type((*OFFERS, *_STREAMS) if request.info.verb == "watch" else OFFERS)
+    raise no_media_type((*OFFERS, *_STREAMS) if request.info.verb in {"list", "watch"} else OFFERS)
 
 
 def _form(

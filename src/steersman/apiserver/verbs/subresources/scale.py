@@ -96,6 +96,8 @@ _SERVED_CUSTOM_SCALE = replace(
 async def answer_scale(context: VerbContext, request: ServerRequest) -> ServerResponse:
     """Answer a GET, PUT or PATCH of a scale."""
     definition = context.definition
+    served = _SERVED_CUSTOM_SCALE if definition.custom else _SERVED_SCALE
+    form = form_for(served, request, messages=not definition.custom)
     match request.info.verb:
         case "get":
             record = await read(context, request)
@@ -110,8 +112,6 @@ async def answer_scale(context: VerbContext, request: ServerRequest) -> ServerRe
     shown = scale_of(definition, obj)
     if request.info.verb == "get" and definition.custom:
         _check_replicas(definition, obj)
-    served = _SERVED_CUSTOM_SCALE if definition.custom else _SERVED_SCALE
-    form = form_for(served, request, messages=not definition.custom)
     return answer(request, form.one(record._replace(value=encode_stored(shown))))
 
 
