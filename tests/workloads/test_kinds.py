@@ -7,15 +7,17 @@ import pytest
 from steersman import Key
 from steersman.controlplane import ControlPlane
 from steersman.errors import Invalid
-from steersman.objects import ObjectMeta
+from steersman.objects import Kind, ObjectMeta
 from steersman.workloads.kinds import (
     KINDS,
     AddedProbe,
     AddedProbeSchedule,
+    EnvVar,
     Executable,
     ExecutableReplicaSet,
     ExecutableReplicaSetSpec,
     ExecutableSpec,
+    ExecutableStatus,
     ExecutableTemplate,
     HttpProbe,
     ProcessAdditions,
@@ -60,6 +62,18 @@ async def test_an_added_probe_has_one_check(client, checks):
     spec = ExecutableSpec(executable_path="/bin/true", steersman=ProcessAdditions(health_probes=[probe]))
     with pytest.raises(Invalid, match="a probe needs one of tcp, exec and http"):
         await client.create(Executable(metadata=ObjectMeta(name="probed"), spec=spec))
+
+
+async def test_a_status_owns_its_environment_as_a_whole(client):
+    """Managed fields with an entry for each variable would make up half of every Executable."""
+    spec = ExecutableSpec(executable_path="/bin/true")
+    made = await client.create(Executable(metadata=ObjectMeta(name="variables"), spec=spec))
+    made.status = ExecutableStatus(effective_env=[EnvVar(name="SHELL", value="/bin/sh")])
+    await client.update(made, subresource="status")
+    found = await client.get(Kind(Executable.gvk().api_version, "Executable"), Key("", "variables"))
+    managed = str(found.tree["metadata"]["managedFields"])
+    assert "f:effectiveEnv" in managed
+    assert "SHELL" not in managed
 
 
 async def test_a_replica_set_can_be_scaled_and_its_template_can_change(client):

@@ -141,7 +141,7 @@ class ContainerStatus(Status):
     terminal_socket_path: str | None = None
     exit_code: Int32 | None = None
     message: str | None = None
-    effective_env: Annotated[list[EnvVar], ListMap("name")] | None = None
+    effective_env: list[EnvVar] | None = None
     """The environment after templates; values that look like secrets are masked."""
     effective_args: list[str] | None = None
     networks: list[str] | None = None
@@ -191,7 +191,7 @@ class ContainerExecStatus(Status):
     exit_code: Int32 | None = None
     std_out_file: str | None = None
     std_err_file: str | None = None
-    effective_env: Annotated[list[EnvVar], ListMap("name")] | None = None
+    effective_env: list[EnvVar] | None = None
     effective_args: list[str] | None = None
     steersman: ProcessObservation | None = None
 

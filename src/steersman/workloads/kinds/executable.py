@@ -97,7 +97,7 @@ class ExecutableStatus(Status):
     std_out_file: str | None = None
     std_err_file: str | None = None
     terminal_socket_path: str | None = None
-    effective_env: Annotated[list[EnvVar], ListMap("name")] | None = None
+    effective_env: list[EnvVar] | None = None
     """The environment after templates; values that look like secrets are masked."""
     effective_args: list[str] | None = None
     health_status: HealthStatus | None = None
