@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from steersman.aio import Supervisor
-from steersman.controller import Cause, Request
+from steersman.controller import Cause, ObjectEvent, Request
 from steersman.objects import Key, ObjectMeta
 from steersman.workloads.kinds import Executable, ExecutableSpec
 from steersman.workloads.world import World
@@ -68,6 +68,18 @@ async def test_an_event_of_a_deleted_object_does_not_reach_its_successor():
     world.forget("1")
     world.defer("1", lambda each: each.append("late"))
     assert list(world) == [("2", [])]
+
+
+async def test_the_end_of_an_object_needs_a_reconcile_while_its_record_is_left():
+    """A reconcile after the last finalizer was removed would find nothing to do; one without a finalizer has a process."""
+    world: World[list[str]] = World("processes", list)
+    web = executable("web", "1")
+    world.record(web)
+    vanished = ObjectEvent("vanished", old=web)
+    assert world.concerns(vanished)
+    world.forget("1")
+    assert not world.concerns(vanished)
+    assert world.concerns(ObjectEvent("appeared", new=web))
 
 
 async def test_slow_work_is_bounded_and_ends_with_the_controller():

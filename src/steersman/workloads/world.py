@@ -15,7 +15,7 @@ from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, Generic, TypeVar
 
 from steersman.aio import Supervisor
-from steersman.controller import ChannelSource, Emit
+from steersman.controller import ChannelSource, Emit, ObjectEvent
 from steersman.objects import Key, Object
 
 RecordT = TypeVar("RecordT")
@@ -65,6 +65,10 @@ class World(ChannelSource, Generic[RecordT]):
         """The record of an object as its last reconcile left it; None without one. Only for reading."""
         entry = self._entries.get(uid)
         return entry.record if entry is not None else None
+
+    def concerns(self, event: ObjectEvent) -> bool:
+        """Whether an event of an object needs a reconcile: all do but the end of an object whose record is forgotten."""
+        return event.new is not None or (event.old is not None and event.old.uid in self._entries)
 
     def replaced(self, key: Key, uid: str = "") -> list[tuple[str, RecordT]]:
         """The records under a key that do not belong to ``uid``: objects that vanished without their finalizer."""

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from steersman import aio
-from steersman.controller import Context, ControllerPlan, Done, Outcome, Request, RequeueAfter, controller_for
+from steersman.controller import Context, ControllerPlan, Done, Outcome, Request, RequeueAfter, controller_for, when
 from steersman.errors import AlreadyExists
 from steersman.objects import MicroTime, ObjectMeta, parse_duration
 from steersman.patterns import add_finalizer, remove_finalizer
@@ -57,7 +57,8 @@ def executable_replica_sets(*, files: FileWatcher, folder: Path) -> ControllerPl
     """
     world: World[Replicas] = World("replicas", Replicas)
     reconciler = _ReplicaSets(world, files, folder)
-    return controller_for(ExecutableReplicaSet).on(world).owns(Executable).options(concurrency=8).run_with(reconciler)
+    builder = controller_for(ExecutableReplicaSet).when(when(world.concerns)).on(world).owns(Executable)
+    return builder.options(concurrency=8).run_with(reconciler)
 
 
 class _Decision(NamedTuple):
@@ -287,12 +288,11 @@ class _ReplicaSets:
 
     async def _delete(self, ctx: Context, replica_set: ExecutableReplicaSet, children: Sequence[Executable]) -> Outcome:
         self._files.forget(replica_set.uid)
-        present = [each for each in children if not each.deleting]
-        for each in present:
-            await ctx.client.delete(each, missing_ok=True)
-        if children:
-            # An Executable that no controller holds is gone by now, and its event is one of our own write.
-            return RequeueAfter(_LOOK_AGAIN) if present else Done()
+        held = [
+            each for each in children if each.deleting or await ctx.client.delete(each, missing_ok=True) is not None
+        ]
+        if held:
+            return Done()
         await remove_finalizer(ctx.client, replica_set, FINALIZER)
         self._world.forget(replica_set.uid)
         return Done()

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Final, cast
 
 from steersman import aio
-from steersman.controller import Context, ControllerPlan, Done, Outcome, Request, RequeueAfter, controller_for
+from steersman.controller import Context, ControllerPlan, Done, Outcome, Request, RequeueAfter, controller_for, when
 from steersman.objects import Key, MicroTime, parse_duration
 from steersman.patterns import add_finalizer, has_finalizer, remove_finalizer
 from steersman.workloads.controllers.executable_run import (
@@ -100,7 +100,7 @@ def executables(
     """
     world = world if world is not None else World("processes", Run)
     reconciler = _Executables(world, processes, persistent, ports, health, (folder, logs), ambient)
-    builder = controller_for(Executable).on(world).owns(Endpoint)
+    builder = controller_for(Executable).when(when(world.concerns)).on(world).owns(Endpoint)
     for kind in KINDS.values():
         builder = builder.watches(kind, map=reconciler.waiters.woken_by)
     return builder.options(concurrency=16).run_with(reconciler)
