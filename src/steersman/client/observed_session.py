@@ -220,7 +220,7 @@ def _deletion_is_certain(before: bytes | None, obj: Object | Unstructured) -> bo
     raw = raw_bytes(obj)
     if before is None or raw is None:
         return False
-    return explains_deletion(msgspec.json.decode(before), msgspec.json.decode(raw))
+    return explains_deletion(*_differing(before, raw))
 
 
 def _writes(request: HttpRequest) -> bool:
