@@ -166,7 +166,7 @@ def apply_operations(document: Any, operations: Sequence[Operation]) -> Any:
         except JsonPatchError as error:
             error.applied = number
             raise
-    if operations:
+    if any(operation.op not in {"test", "remove"} for operation in operations):
         check_depth(editor.document)
     return editor.document
 
