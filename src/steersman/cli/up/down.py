@@ -10,7 +10,7 @@ from pathlib import Path
 
 from steersman import workloads
 from steersman.aio import Supervisor
-from steersman.application import ApplicationError
+from steersman.application import PROJECT, ApplicationError
 from steersman.cli.console import tell
 from steersman.cli.failure import Failure
 from steersman.cli.up.places import EXECUTION, PlaceOptions, run_command
@@ -28,6 +28,7 @@ from steersman.projects import (
     wait_for_session,
 )
 from steersman.workloads import is_suspended, wait_for_end
+from steersman.workloads.kinds import Container, Executable
 
 #: Seconds after which the command names the services that are still stopping.
 _PATIENCE = 1.0
@@ -89,11 +90,13 @@ async def _starting(options: DownOptions) -> SessionRecord | None:
 async def _name_blocking(client: Client, record: SessionRecord) -> None:
     """Print the services that are still stopping, whenever they change."""
     shown: list[str] = []
+    labels = {PROJECT: record.name}
     # The server ends with the session.
     with suppress(ApiError):
         while True:
             await asyncio.sleep(_PATIENCE)
-            blocking = await stopping_work(client, project=record.name)
+            executables = await client.list(Executable, labels=labels)
+            blocking = stopping_work(executables, await client.list(Container, labels=labels))
             if blocking and blocking != shown:
                 tell(f"still stopping: {', '.join(blocking)}")
                 shown = blocking

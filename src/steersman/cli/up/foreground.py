@@ -141,7 +141,7 @@ class _Foreground:
             if not problems and self._ending is not None:
                 problems = self._ending.problems
             code = await self._code(board, signals)
-            await self._stop(interrupted=signals.first is not None)
+            await self._stop(board, interrupted=signals.first is not None)
             await follower.rest()
             tasks.cancel()
         self._output.resume()
@@ -184,7 +184,7 @@ class _Foreground:
         found = board.row(name).exit_code
         return found if found is not None else 1
 
-    async def _stop(self, *, interrupted: bool) -> None:
+    async def _stop(self, board: Board, *, interrupted: bool) -> None:
         """Stop the services in order, and name those that are still stopping."""
         self._output.note("stopping" + (" (press Ctrl-C again to kill all services)" if interrupted else ""))
 
@@ -192,7 +192,7 @@ class _Foreground:
             shown: list[str] = []
             while True:
                 await asyncio.sleep(_PATIENCE)
-                blocking = await stopping_work(self._project.client, project=self._project.identity.name)
+                blocking = stopping_work(board.objects.executables.values(), board.objects.containers.values())
                 if blocking and blocking != shown:
                     self._output.note(f"still stopping: {', '.join(blocking)}")
                     shown = blocking
