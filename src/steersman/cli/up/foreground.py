@@ -15,7 +15,7 @@ import asyncio
 import gc
 import os
 
-from steersman.aio import Supervisor
+from steersman.aio import Supervisor, collector_paused
 from steersman.application import Application
 from steersman.cli.failure import Failure
 from steersman.cli.signals import StopSignals
@@ -197,10 +197,12 @@ class _Foreground:
                     self._output.note(f"still stopping: {', '.join(blocking)}")
                     shown = blocking
 
-        async with Supervisor() as tasks:
-            tasks.start(name_blocking(), name="up: blocking")
-            await self._project.stop()
-            tasks.cancel()
+        # The process ends soon: a collection would only visit every object that the stop deletes.
+        with collector_paused():
+            async with Supervisor() as tasks:
+                tasks.start(name_blocking(), name="up: blocking")
+                await self._project.stop()
+                tasks.cancel()
 
 
 async def _join(record: SessionRecord, options: UpOptions, application: Application, output: Output) -> int:
