@@ -33,9 +33,8 @@ from steersman.projects import (
     stopping_work,
     wait_for_session,
 )
-from steersman.ui import Board
+from steersman.ui import Board, terminal
 from steersman.ui.page import Dashboard
-from steersman.ui.terminal import TerminalOptions, has_terminal, run_terminal
 from steersman.workloads import kill_session_processes, wait_for_end
 
 #: Seconds after which a stop names the services that are still stopping.
@@ -87,7 +86,7 @@ async def _run_or_join(options: UpOptions, application: Application, output: Out
 
 def _has_view(options: UpOptions) -> bool:
     """Whether to show the terminal view: there is a terminal, and no option forbids it."""
-    return not options.plain and has_terminal(os.environ)
+    return not options.plain and terminal.has_terminal(os.environ)
 
 
 async def _run_to_the_end(project: Project, options: UpOptions, output: Output) -> int:
@@ -125,8 +124,8 @@ class _Foreground:
                 # Notes would overwrite the view: they are printed after it ends.
                 self._output.pause()
                 title = f"{project.identity.name}  {project.identity.folder}"
-                options = TerminalOptions(title=title, page_url=page.link, notices=self._output.notices)
-                tasks.start(run_terminal(board, on_quit=signals.stop, options=options), name="up: view")
+                options = terminal.TerminalOptions(title=title, page_url=page.link, notices=self._output.notices)
+                tasks.start(terminal.run_terminal(board, on_quit=signals.stop, options=options), name="up: view")
             else:
                 self._print_link(page)
                 tasks.start(follower.follow_lines(), name="up: lines")
@@ -213,12 +212,12 @@ async def _join(record: SessionRecord, options: UpOptions, application: Applicat
         signals = StopSignals(ended, hangup=True)
         if _has_view(options):
             output.pause()
-            view = TerminalOptions(
+            view = terminal.TerminalOptions(
                 title=f"{record.name}  {record.folder}",
                 question="Leave? The services keep running.",
                 farewell="Leaving; the services keep running",
             )
-            tasks.start(run_terminal(board, on_quit=signals.stop, options=view), name="up: view")
+            tasks.start(terminal.run_terminal(board, on_quit=signals.stop, options=view), name="up: view")
         else:
             follower = Follower(board, output, tuple(application.services) if options.names else ())
             tasks.start(follower.follow_lines(tail=20), name="up: lines")

@@ -6,8 +6,18 @@ Guarantees
 - Memory is bounded, however much services print. The goal for the response to a key is 100 ms.
 """
 
-from steersman.ui.terminal.session import (
-    TerminalOptions as TerminalOptions,
-    has_terminal as has_terminal,
-    run_terminal as run_terminal,
-)
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from steersman._lazy_names import lazy_names
+
+# Imported on first use: most sessions print lines instead.
+if TYPE_CHECKING:
+    from steersman.ui.terminal.session import (
+        TerminalOptions as TerminalOptions,
+        has_terminal as has_terminal,
+        run_terminal as run_terminal,
+    )
+else:
+    __getattr__, __dir__ = lazy_names()
