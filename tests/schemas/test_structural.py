@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import linecache
 import sys
 import types
+import typing
 from datetime import date, datetime
 from typing import Annotated, Any, Literal, NewType
 
@@ -35,7 +37,7 @@ from steersman.objects import (
     Struct,
     field,
 )
-from steersman.schemas import schema_for
+from steersman.schemas import docstrings, schema_for
 
 Weight = NewType("Weight", int)
 ShortName = Annotated[str, MaxLength(5)]
@@ -225,6 +227,19 @@ def test_descriptions_of_fields_are_inherited_but_not_that_of_the_class():
     assert "description" not in schema
     assert schema["properties"]["documented"]["description"].startswith("How many.")
     assert schema["properties"]["another"]["description"] == "Of its own."
+
+
+def test_the_source_of_typing_is_not_parsed():
+    """Every resource derives from Generic; the tree of its module takes 2 MB and most of the time of a schema."""
+
+    class Box(Resource[Spec, Status], group="example.com", version="v1"):
+        """A generic class."""
+
+    linecache.clearcache()
+    docstrings._descriptions.cache_clear()
+    schema_for(Box)
+    assert typing.__file__ not in linecache.cache
+    assert __file__ in linecache.cache
 
 
 def test_a_class_without_source_has_no_field_descriptions_and_no_error():

@@ -17,7 +17,7 @@ import sys
 from functools import cache
 from itertools import pairwise
 from types import ModuleType
-from typing import Any
+from typing import Any, Generic
 
 
 def class_description(cls: type[Any]) -> str:
@@ -31,7 +31,8 @@ def field_descriptions(cls: type[Any]) -> dict[str, str]:
     """The strings below the fields of a class and its base classes, by Python name."""
     found: dict[str, str] = {}
     for ancestor in reversed(cls.__mro__):
-        found |= own_descriptions(ancestor)
+        # Generic has no fields, and its module is large.
+        found |= own_descriptions(ancestor) if ancestor is not Generic else {}
     return found
 
 
