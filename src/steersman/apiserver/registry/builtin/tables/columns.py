@@ -17,14 +17,16 @@ from steersman.apiserver.registry.definition import Column
 from steersman.objects import GroupVersionKind
 
 _Row = Callable[[Tree], list[Any]]
+_columns = msgspec.json.Decoder(list[tuple[str, str, str, str, int]])
 
 _ROWS: Mapping[str, _Row] = {**cells.ROWS, **structural_cells.ROWS, "Pod": pod}
 
 
 @cache
-def _document() -> dict[str, list[tuple[str, str, str, str, int]]]:
+def _document() -> dict[str, msgspec.Raw]:
+    """The columns of each kind, decoded on demand: a server may serve few of them."""
     raw = files("steersman.apiserver.registry.builtin").joinpath("data", "columns.json").read_bytes()
-    return msgspec.json.decode(raw, type=dict[str, list[tuple[str, str, str, str, int]]])
+    return msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
 
 
 def _cell(row: _Row, position: int) -> Callable[[Tree], Any]:
@@ -35,6 +37,9 @@ def _cell(row: _Row, position: int) -> Callable[[Tree], Any]:
 @cache
 def columns_of(kind: GroupVersionKind) -> tuple[Column, ...]:
     """The table columns of a kind; empty for kinds that show only their name and creation time."""
+    declared = _document().get(str(kind))
+    if declared is None:
+        return ()
     return tuple(
         Column(
             name=name,
@@ -44,5 +49,5 @@ def columns_of(kind: GroupVersionKind) -> tuple[Column, ...]:
             priority=priority,
             cell=_cell(_ROWS[kind.kind], position),
         )
-        for position, (name, type_, format_, description, priority) in enumerate(_document().get(str(kind), ()))
+        for position, (name, type_, format_, description, priority) in enumerate(_columns.decode(declared))
     )
