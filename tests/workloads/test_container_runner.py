@@ -9,12 +9,21 @@ import signal
 import sys
 import tarfile
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from bench.busybox_image import IMAGE
-from samples.container_runtimes import CREATE_ARGS, needs_docker, needs_podman, podman, remove_image, runtime
+from samples.container_runtimes import (
+    CREATE_ARGS,
+    PODMAN_PROGRAM,
+    needs_docker,
+    needs_podman,
+    podman,
+    remove_image,
+    runtime,
+)
 from samples.eventually import eventually
 from steersman.aio import Supervisor, name_suffix
 from steersman.workloads.containers import (
@@ -393,6 +402,88 @@ def test_an_old_podman_gets_an_address_for_the_host_or_the_user_gets_advice():
     for gateways, is_root in (((), True), (("10.89.0.1",), False)):
         with pytest.raises(ContainerRuntimeError, match=r"use Podman 4\.7 or newer, or write the address"):
             with_gateway(launch, gateways, is_root=is_root)
+
+
+async def lose(runner: CommandLineRunner, name: str) -> str:
+    """Start a container, and let Podman forget that it runs: it is killed before it has stored that. Returns the id."""
+    for _ in range(50):
+        launch = ContainerLaunch(name=name, image=IMAGE, command="sleep", args=("300",), stop_timeout=0)
+        identity = await runner.create(launch)
+        process = await asyncio.create_subprocess_exec(
+            *(*runner.program, "start", identity),
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        try:
+            while process.returncode is None:
+                if processes(identity):
+                    with suppress(ProcessLookupError):
+                        os.killpg(process.pid, signal.SIGKILL)
+                await asyncio.sleep(0.001)
+        finally:
+            await process.wait()
+        # The container may still be prepared, and fail.
+        await asyncio.sleep(0.5)
+        facts = await runner.find(identity)
+        if facts is not None and facts.state == "created" and processes(identity):
+            return identity
+        await runner.remove(identity)
+    pytest.fail("Podman was never killed in the moment between")
+
+
+def processes(container: str) -> list[int]:
+    """The processes in the control group of a container."""
+    pids = []
+    for each in Path("/proc").glob("[0-9]*/cgroup"):
+        with suppress(OSError):
+            if f"/libpod-{container}" in each.read_text():
+                pids.append(int(each.parent.name))
+    return pids
+
+
+async def test_a_process_that_podman_has_lost_ends_with_its_container(tmp_path: Path) -> None:
+    """Podman removes a container without its process if it was killed while it started it."""
+    async with runtime("podman", tmp_path) as runner:
+        identity = await lose(runner, f"lost-{name_suffix()}")
+        await runner.remove(identity)
+        await eventually(lambda: not processes(identity))
+
+
+async def test_the_reaper_and_the_next_session_end_processes_that_podman_has_lost(tmp_path: Path) -> None:
+    """Their container is gone: only the record of the session names them. A process of another container stays."""
+    record = tmp_path / "containers"
+    async with runtime("podman", tmp_path) as other, ZygoteRunner() as runners:
+        launch = ContainerLaunch(
+            name=f"kept-{name_suffix()}", image=IMAGE, command="sleep", args=("300",), stop_timeout=0
+        )
+        kept = await other.create(launch)
+        await other.start(kept)
+        for is_reaped in (True, False):
+            runner = CommandLineRunner(
+                PODMAN,
+                runners,
+                session=f"lost-{name_suffix()}",
+                program=PODMAN_PROGRAM,
+                create_args=CREATE_ARGS,
+                record=record,
+            )
+            identity = await lose(runner, f"lost-{name_suffix()}")
+            podman("rm", "--force", "--time", "0", identity)
+            assert processes(identity)
+            assert identity in record.read_text()
+            if is_reaped:
+                await runner.session.close()
+                assert not record.exists()
+            else:
+                os.kill(runner.session.reaper_pid or 0, signal.SIGKILL)
+                await runner.session.close()
+                # As a later session of the folder does.
+                later = CommandLineRunner(PODMAN, runners, session="later", program=PODMAN_PROGRAM, record=record)
+                await later.harvest()
+                assert record.read_text() == ""
+            await eventually(lambda identity=identity: not processes(identity))
+        assert processes(kept)
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,8 @@ async def real_parts(
     async with AsyncExitStack() as stack:
         processes = await stack.enter_async_context(ZygoteRunner())
         name = f"{session.root.name[:40]}-{aio.name_suffix(8)}"
-        containers = CommandLineRunner(DOCKER if runtime == "docker" else PODMAN, processes, session=name)
+        dialect, record = DOCKER if runtime == "docker" else PODMAN, session.state / "containers"
+        containers = CommandLineRunner(dialect, processes, session=name, record=record)
         prober = await stack.enter_async_context(RealProber(processes))
         yield Parts(
             processes=processes,

@@ -37,6 +37,8 @@ from steersman.workloads.kinds import (
 #: Starts a container, by its id, with the streams of this program; returns its exit code.
 Attach = Callable[[str], Coroutine[Any, Any, int]]
 _LOOK = 0.05
+#: Seconds for which the command waits for a container runtime that does not answer.
+_SILENCE = 60.0
 
 
 async def run_container(
@@ -120,7 +122,7 @@ def _objects(
 
 
 async def _until_created(client: Client, made: Container, name: str, problem: Callable[[], str]) -> ContainerStatus:
-    said = ""
+    said, silent, now = "", None, asyncio.get_running_loop().time
     while True:
         found = await client.find(Container, made.key)
         if found is None:
@@ -130,12 +132,17 @@ async def _until_created(client: Client, made: Container, name: str, problem: Ca
         if status.state == "FailedToStart" or (observed is not None and observed.attachable):
             return status
         waiting = (observed.waiting_for if observed is not None else "") or ""
+        is_silent = status.state == "RuntimeUnhealthy"
         news = f"waits for {waiting}" if waiting else "is building" if status.state == "Building" else ""
+        news = f"waits: {status.message}" if is_silent else news
         if news and news != said:
             tell(f"=> {name} {news}")
             said = news
         if waiting and (reason := problem()):
             raise Failure(f"{name} cannot start: {reason}")
+        silent = (silent or now()) if is_silent else None
+        if silent and now() - silent > _SILENCE:
+            raise Failure(f"{name} cannot start: {status.message}")
         await asyncio.sleep(_LOOK)
 
 

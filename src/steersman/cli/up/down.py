@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import signal
 from contextlib import suppress
 from pathlib import Path
@@ -32,6 +33,8 @@ from steersman.workloads.kinds import Container, Executable
 
 #: Seconds after which the command names the services that are still stopping.
 _PATIENCE = 1.0
+#: A container that the runtime did not stop, with the reason: see `stopping_work`.
+_UNANSWERED = re.compile(r" \(container [^ ]+: ")
 
 
 class DownOptions(PlaceOptions, frozen=True, kw_only=True):
@@ -60,6 +63,7 @@ async def _down(options: DownOptions) -> int:
     if is_suspended(record.pid):
         # A suspended session answers and stops only after it is resumed.
         os.kill(record.pid, signal.SIGCONT)
+    left: list[str] = []
     try:
         async with (
             asyncio.timeout(options.timeout),
@@ -67,13 +71,16 @@ async def _down(options: DownOptions) -> int:
             Supervisor() as tasks,
         ):
             await client.request("PATCH", EXECUTION, body=b'{"status": "Stopping"}')
-            tasks.start(_name_blocking(client, record), name="down: blocking")
+            tasks.start(_name_blocking(client, record, left), name="down: blocking")
             await wait_for_end(record.pid, record.start)
             tasks.cancel()
     except TimeoutError:
-        text = f"{record.name} did not stop within {options.timeout:g} s; kill it with: kill -9 {record.pid}"
+        waits = f" (still stopping: {', '.join(left)})" if left else ""
+        text = f"{record.name} did not stop within {options.timeout:g} s{waits}; kill it with: kill -9 {record.pid}"
         raise Failure(text) from None
     tell(f"{record.name}: stopped")
+    if silent := [each for each in left if _UNANSWERED.search(each)]:
+        tell(f"these may still run: {', '.join(silent)}; they end as soon as {record.container_runtime} answers")
     return 0
 
 
@@ -87,8 +94,8 @@ async def _starting(options: DownOptions) -> SessionRecord | None:
     return await wait_for_session(state, has_failed=lambda: not has_owner(state), within=options.timeout)
 
 
-async def _name_blocking(client: Client, record: SessionRecord) -> None:
-    """Print the services that are still stopping, whenever they change."""
+async def _name_blocking(client: Client, record: SessionRecord, left: list[str]) -> None:
+    """Print the services that are still stopping, whenever they change; ``left`` has those of the last look."""
     shown: list[str] = []
     labels = {PROJECT: record.name}
     # The server ends with the session.
@@ -96,7 +103,7 @@ async def _name_blocking(client: Client, record: SessionRecord) -> None:
         while True:
             await asyncio.sleep(_PATIENCE)
             executables = await client.list(Executable, labels=labels)
-            blocking = stopping_work(executables, await client.list(Container, labels=labels))
+            left[:] = blocking = stopping_work(executables, await client.list(Container, labels=labels))
             if blocking and blocking != shown:
                 tell(f"still stopping: {', '.join(blocking)}")
                 shown = blocking

@@ -84,7 +84,7 @@ async def _exec(options: CommandOptions) -> int:
             context = _own_context()
         else:
             context = await read_context(client, _executable(board, row))
-    return await _foreground(words, context)
+    return await _foreground(words, context, attaches=row.kind == "container")
 
 
 def _own_context() -> ProgramContext:

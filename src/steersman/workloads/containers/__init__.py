@@ -3,6 +3,7 @@
 Guarantees
 - What belongs to a session is removed with it, also after kill -9 of the control plane: a reaper, a small process of its own,
   removes it by its label. If both are killed, the next session removes it.
+- A process of a container ends with it, also if the runtime was killed while it started the container.
 - No value of a variable stands in the arguments of a command.
 - A runtime that does not answer is an error of its own, `RuntimeUnavailable`.
 """

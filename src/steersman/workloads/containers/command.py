@@ -24,6 +24,8 @@ from steersman.workloads.containers.session import Session
 
 #: How many bytes of each output a command may have.
 _LIMIT = 16 << 20
+#: Seconds that a command which was killed has for its end: a file system that does not answer can keep it.
+_AFTER_KILL = 5.0
 #: How much of a log is read for the reason of a failure.
 _TAIL = 8192
 #: The runtime's words, in the order in which they are tried.
@@ -98,7 +100,9 @@ async def run(
         if process.returncode is None:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
-            await process.wait()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_AFTER_KILL):
+                    await process.wait()
         if session is not None:
             session.ended(process.pid)
     if process.returncode:

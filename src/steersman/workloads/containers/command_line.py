@@ -36,6 +36,7 @@ from steersman.workloads.containers.arguments import (
     full_image_name,
 )
 from steersman.workloads.containers.command import run
+from steersman.workloads.containers.container_processes import end_processes, is_identity
 from steersman.workloads.containers.creator import SESSION, is_leftover
 from steersman.workloads.containers.host_gateway import refuses_gateway, with_gateway
 from steersman.workloads.containers.runner import (
@@ -88,7 +89,8 @@ class CommandLineRunner:
     """A runner on top of a command line, in one of two dialects.
 
     ``program`` is the command with its global options; ``create_args`` are added to each container. ``processes`` runs what
-    takes as long as a container: its output, and commands inside it. ``session`` names what ends with this program.
+    takes as long as a container: its output, and commands inside it. ``session`` names what ends with this program, and
+    ``record`` is a file of its containers, which later sessions read.
     """
 
     def __init__(
@@ -99,11 +101,12 @@ class CommandLineRunner:
         session: str,
         program: Sequence[str] = (),
         create_args: Sequence[str] = (),
+        record: Path | None = None,
     ) -> None:
         self.name, self.host_alias = dialect.name, dialect.host_alias
         program = program or (dialect.name,)
         self.program = (shutil.which(program[0]) or program[0], *program[1:])
-        self.session = Session(session, self.program)
+        self.session = Session(session, self.program, record)
         self._dialect, self._processes, self._create_args = dialect, processes, tuple(create_args)
         #: When the runtime last answered.
         self._answered = -_RECENT
@@ -132,6 +135,7 @@ class CommandLineRunner:
             with suppress(Missing):
                 await self._run("rm", "--force", "--volumes", *(found.id for found in leftovers), within=_LONG)
         removed = [found.name for found in leftovers]
+        await self._end_unlisted()
         for found in await self._labeled("network", self._dialect.networks):
             if is_leftover(found.labels, here):
                 await self.remove_network(found.name)
@@ -141,6 +145,17 @@ class CommandLineRunner:
                 await self.remove_volume(found.name)
                 removed.append(found.name)
         return tuple(removed)
+
+    async def _end_unlisted(self) -> None:
+        """End the processes of recorded containers that the runtime does not list, because it was killed meanwhile."""
+        recorded = self.session.earlier()
+        if not recorded:
+            return
+        unlisted = recorded - {*(await self._quick("container", "ls", "--all", "--quiet", "--no-trunc")).split()}
+        pids = await asyncio.to_thread(end_processes, unlisted)
+        if pids:
+            _log.info("ended processes of containers that %s had lost: %s", self.name, ", ".join(map(str, pids)))
+        self.session.forget(unlisted)
 
     async def events(self) -> AsyncIterator[RuntimeEvent]:
         """All events from now on; it never ends by itself."""
@@ -218,6 +233,8 @@ class CommandLineRunner:
             if not refuses_gateway(error):
                 raise
             container = await self._create_container(await self._with_gateway(launch), env)
+        if launch.bound:
+            self.session.made(container)
         for each in (launch.networks or ())[1:]:
             await self.connect(each.network, container, each.aliases)
         return container
@@ -238,11 +255,11 @@ class CommandLineRunner:
     async def initialize(self, container: str) -> None:
         """Do all that can fail before the program runs, if the runtime can."""
         if self._dialect.initialize:
-            await self._run(*self._dialect.initialize, container, within=_ORDINARY)
+            await self._begin(*self._dialect.initialize, container)
 
     async def start(self, container: str) -> None:
         """Start a container that was created."""
-        await self._run("start", container, within=_ORDINARY)
+        await self._begin("start", container)
 
     async def stop(self, container: str, grace: float) -> None:
         """Send the stop signal; after so many seconds kill the container. Returns when it has stopped."""
@@ -252,6 +269,9 @@ class CommandLineRunner:
         """Kill and remove a container. A container that is missing is no error."""
         with suppress(Missing):
             await self._run("rm", "--force", "--volumes", container, within=_ORDINARY)
+        if is_identity(container):
+            # Podman does not know of them if it was killed while it started the container.
+            await asyncio.to_thread(end_processes, {container})
 
     async def find(self, container: str) -> ContainerFacts | None:
         """The facts of a container; None if it does not exist."""
@@ -346,6 +366,10 @@ class CommandLineRunner:
         await self.session.guard()
         command = (*self.program, *arguments)
         return await run(command, within=_ORDINARY, stdin=stdin, env=env, session=self.session)
+
+    async def _begin(self, *arguments: str) -> None:
+        """Run a command that makes processes, which the reaper waits for."""
+        await run((*self.program, *arguments), within=_ORDINARY, session=self.session)
 
     async def _listed(self, kind: str, condition: str) -> tuple[str, ...]:
         shown = ("--all", "--no-trunc", "--format", "{{.ID}}") if kind == "container" else ("--format", "{{.Name}}")

@@ -1,8 +1,8 @@
 """Removes what a session left in the container runtime, after its control plane was killed.
 
-A program of its own (``python -I -S reaper.py SESSION-LABEL PROGRAM ...``), which imports nothing of Steersman. Its standard
+A program of its own (``python -I -S reaper.py SESSION-LABEL PROGRAM ...``), which imports one module of Steersman. Its standard
 input is a pipe from the control plane, so that the end of the control plane is the end of the file, however it ended. Lines
-``+PID`` and ``-PID`` name commands that create something and may still run then.
+``+PID`` and ``-PID`` name commands that create or start something and may still run then; ``=ID`` names a container.
 """
 
 from __future__ import annotations
@@ -13,8 +13,16 @@ import subprocess
 import sys
 import time  # noqa: TID251 - a program without an event loop
 
-#: Seconds between two looks, and the longest time that they take together.
-_BETWEEN, _TOGETHER = 0.5, 180.0
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from steersman.workloads.containers.container_processes import end_processes
+else:
+    # Alone, without the package, which would take longer to import and cost memory.
+    sys.path.insert(0, os.path.dirname(__file__))  # noqa: PTH120
+    from container_processes import end_processes
+
+#: Seconds between two looks, for one command, and for all looks together.
+_BETWEEN, _COMMAND, _TOGETHER = 0.5, 90.0, 600.0
 
 
 def main(label: str, program: list[str]) -> None:
@@ -22,6 +30,7 @@ def main(label: str, program: list[str]) -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     commands: set[str] = set()
+    containers: set[str] = set()
     asked = False
     for line in sys.stdin:
         word = line.strip()
@@ -29,10 +38,18 @@ def main(label: str, program: list[str]) -> None:
         commands.discard(word[1:])
         if word.startswith("+"):
             commands.add(word[1:])
+        elif word.startswith("="):
+            containers.add(word[1:])
     deadline = time.monotonic() + _TOGETHER
     while True:
-        left = _remove(label, program)
+        try:
+            left = _remove(label, program)
+        except (OSError, subprocess.TimeoutExpired):
+            left = True  # the runtime does not answer: what is left is not known
         commands = {pid for pid in commands if _is_alive(pid)}
+        if not left and not commands:
+            # The runtime has no container of the session any more, but a command that was killed may have left processes.
+            end_processes(containers)
         if (not left and not commands and asked) or time.monotonic() > deadline:
             return
         # The first look of a killed control plane's reaper may come before its last command has ended.
@@ -58,7 +75,7 @@ def _remove(label: str, program: list[str]) -> bool:
 
 def _output(*command: str) -> list[str]:
     done = subprocess.run(  # noqa: S603 - the command line of the runtime
-        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=_TOGETHER
+        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=_COMMAND
     )
     return done.stdout.split()
 

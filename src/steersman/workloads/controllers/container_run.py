@@ -253,6 +253,7 @@ def write_status(container: Container, state: ContainerState, run: Run, *, waiti
         restarts=run.restarts,
         restarted_at=run.restarted_at or None,
         attachable=run.attachable,
+        problem=run.problem or None,
         start_code=run.start_code if state == "FailedToStart" else None,
     )
     for condition in _conditions(state, run, waiting_for):

@@ -405,6 +405,7 @@ class _Containers:
             self._work.look(container, run)
             return True
         if asyncio.get_running_loop().time() < run.retry_at and (run.failure or run.problem):
+            await self._write(ctx, container, run, "")
             return True
         is_alive = run.is_alive
         run.stop_asked = run.stop_asked or is_alive

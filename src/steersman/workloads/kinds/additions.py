@@ -123,6 +123,8 @@ class ContainerObservation(ProcessObservation):
     """The value of the annotation ``steersman.dev/restarted-at`` that the container has followed."""
     attachable: bool = False
     """Whether the container waits for the program of ``spec.steersman.attach`` to start it."""
+    problem: str | None = None
+    """Why a command of the runtime for this container failed; it is repeated."""
     start_code: int | None = None
     """127 if the image has no such command, 126 if it cannot be executed, as in a shell; none after any other failure."""
 
