@@ -111,6 +111,16 @@ def test_the_record_of_another_user_does_not_count(record, monkeypatch):
     assert read_record(state) is None
 
 
+def test_pipes_in_place_of_the_record_and_the_lock_do_not_count(record):
+    """Without a writer, every command would wait for ever."""
+    state = Path(record.state)
+    (state / "session.json").unlink()
+    for name in ("session.json", "lock"):
+        os.mkfifo(state / name)
+    assert read_record(state) is None
+    assert not has_owner(state)
+
+
 @pytest.mark.parametrize("number", [errno.ENOENT, errno.ENOSPC])
 def test_a_user_without_a_home_folder_gets_a_sentence(number, monkeypatch):
     """The advice for a full disk names the state folder, which may not exist."""

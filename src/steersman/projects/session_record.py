@@ -20,11 +20,13 @@ from pathlib import Path
 import msgspec
 
 from steersman.projects.identity import ProjectError
-from steersman.workloads import open_session, start_time, state_home
+from steersman.workloads import open_readable, open_session, start_time, state_home
 
 RECORD, LOCK = "session.json", "lock"
 #: The paths of the session's server at which commands change the scales, and add the services of a second ``up``.
 SCALES, SELECTION = "/admin/scales", "/admin/selection"
+#: The most bytes of a lock file that are read: two numbers.
+_LOCK_MAX = 64
 #: Seconds between two reads of the record of a starting session.
 _LOOK = 0.02
 
@@ -82,7 +84,7 @@ def read_record(state: Path) -> SessionRecord | None:
     A kubeconfig can name programs to run, so that of another user is not followed.
     """
     try:
-        with (state / RECORD).open("rb") as file:
+        with open(open_readable(state / RECORD), "rb") as file:  # noqa: PTH123 - a descriptor
             if os.fstat(file.fileno()).st_uid != os.geteuid():
                 return None
             return msgspec.json.decode(file.read(), type=SessionRecord)
@@ -187,7 +189,8 @@ def _state_advice(folder: Path, error: OSError) -> str:
 def has_owner(state: Path) -> bool:
     """Whether a process owns a state folder, also one that is still starting. Takes no lock."""
     try:
-        pid, start = map(int, (state / LOCK).read_text().split())
+        with open(open_readable(state / LOCK), "rb") as file:  # noqa: PTH123 - a descriptor
+            pid, start = map(int, file.read(_LOCK_MAX).split())
     except (OSError, ValueError):
         return False
     return start_time(pid) == start
