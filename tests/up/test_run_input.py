@@ -96,6 +96,25 @@ async def test_a_reader_that_ends_early_ends_the_command_like_any_program(place:
     await eventually(lambda: not containers(place), within=WITHIN)
 
 
+async def test_a_full_disk_is_reported_in_a_sentence(place: Place) -> None:
+    """``steersman run db -- pg_dump > dump.sql``: the words are not those of the runtime, and a file gets every byte."""
+    await place.run("up", "--detach")
+    full = os.open("/dev/full", os.O_WRONLY)
+    process = await begin(place, "sh", "-c", "echo dump; sleep 300", stdout=full)
+    os.close(full)
+    async with asyncio.timeout(WITHIN):
+        _, errors = await process.communicate()
+    expected = b"steersman: cannot write the output of podman: No space left on device\n"
+    assert (process.returncode, errors) == (1, expected)
+    file = place.folder / "dump"
+    written = os.open(file, os.O_WRONLY | os.O_CREAT)
+    process = await begin(place, "cat", stdout=written)
+    os.close(written)
+    async with asyncio.timeout(WITHIN):
+        await process.communicate(bytes(range(256)) * 4096)
+    assert (process.returncode, file.read_bytes()) == (0, bytes(range(256)) * 4096)
+
+
 async def test_a_command_that_the_container_cannot_execute_has_the_exit_code_of_a_shell(place: Place) -> None:
     await place.run("up", "--detach")
     assert await place.run("run", "db", "--", "nosuch", code=127) == (

@@ -57,7 +57,7 @@ class ForegroundCommand(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CannotRun(Exception):
-    """The command cannot be started; ``code`` is the exit code that a shell has for it."""
+    """The command cannot be started, or its output cannot be written; ``code`` is the exit code that a shell has for it."""
 
     def __init__(self, message: str, code: int) -> None:
         super().__init__(message)
@@ -77,7 +77,7 @@ async def run_in_foreground(command: ForegroundCommand) -> int:
             if relay is not None:
                 code = await relay.copy_until(process.wait())
             elif pipes is not None:
-                code = await pipes.copy_until(process.wait(), partial(_end, process, signal.SIGPIPE, received))
+                code = await pipes.copy_until(process.wait(), partial(_end_unread, process, pipes, received))
             else:
                 code = await process.wait()
         finally:
@@ -89,6 +89,8 @@ async def run_in_foreground(command: ForegroundCommand) -> int:
                 termios.tcsetattr(0, termios.TCSADRAIN, modes)
     if received:
         return 128 + received[0]
+    if pipes is not None and pipes.error is not None and not isinstance(pipes.error, BrokenPipeError):
+        raise CannotRun(f"cannot write the output of {command.program}: {pipes.error.strerror}", 1)
     return code if code >= 0 else 128 - code
 
 
@@ -96,6 +98,14 @@ def _end(process: asyncio.subprocess.Process, number: int, received: list[int]) 
     """End a command as a signal would, and record the signal."""
     received.append(number)
     with suppress(ProcessLookupError):
+        process.kill()
+
+
+def _end_unread(process: asyncio.subprocess.Process, pipes: PipeRelay, received: list[int]) -> None:
+    """End a command whose output cannot be written: if its reader has ended, as the kernel ends a program."""
+    if isinstance(pipes.error, BrokenPipeError):
+        _end(process, signal.SIGPIPE, received)
+    elif process.returncode is None:
         process.kill()
 
 

@@ -1,7 +1,7 @@
-"""Copies what a command writes to the pipes of this program, so that this program and not the command sees their ends.
+"""Copies what a command writes to pipes and files of this program, so that this program and not the command sees their ends.
 
-The client of a container runtime reports a reader that has ended in its own words. Behind a relay it never meets one: the
-caller ends the client as the kernel would end a program (SIGPIPE).
+The client of a container runtime reports a reader that has ended, or a full disk, in its own words. Behind a relay it never
+meets one: the caller ends the client, as the kernel would end a program whose reader has ended (SIGPIPE).
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from typing import Any, Self
 from steersman.aio import Supervisor
 
 _OUTPUTS = (1, 2)
-#: A pipe that can be written takes so many bytes without blocking.
-_PIECE = select.PIPE_BUF
+#: A pipe that can be written takes so many bytes without blocking; a file takes any number.
+_PIPE_PIECE, _FILE_PIECE = select.PIPE_BUF, 64 << 10
 
 
 class PipeRelay:
-    """Pipes in place of those standard outputs that are pipes or sockets; use it in a ``with`` block.
+    """Pipes in place of those standard outputs that are no terminals; use it in a ``with`` block.
 
     Two outputs with the same reader share a pipe, so that their order stays.
     """
@@ -33,14 +33,18 @@ class PipeRelay:
         #: The pipe in place of each output.
         self._by_output: dict[int, _Pipe] = {}
         self._abandoned: asyncio.Future[None] | None = None
+        #: Why an output could not be written.
+        self.error: OSError | None = None
 
     def __enter__(self) -> Self:
         for each in _OUTPUTS:
             with suppress(OSError):
                 found = os.fstat(each)
-                if stat.S_ISFIFO(found.st_mode) or stat.S_ISSOCK(found.st_mode):
+                if not os.isatty(each):
                     place = found.st_dev, found.st_ino
-                    self._pipes[place] = self._by_output[each] = self._pipes.get(place) or _Pipe(each)
+                    can_wait = stat.S_ISFIFO(found.st_mode) or stat.S_ISSOCK(found.st_mode)
+                    made = self._pipes.get(place) or _Pipe(each, can_wait=can_wait)
+                    self._pipes[place] = self._by_output[each] = made
         return self
 
     def __exit__(
@@ -68,7 +72,7 @@ class PipeRelay:
             self._abandoned.set_result(None)
 
     async def copy_until(self, ended: Coroutine[Any, Any, int], broken: Callable[[], None]) -> int:
-        """Copy until the command has ended; returns its exit code. ``broken`` is called if a reader has ended."""
+        """Copy until the command has ended; returns its exit code. ``broken`` is called after the first `error`."""
         self._abandoned = asyncio.get_running_loop().create_future()
         async with Supervisor() as tasks:
             for each in self._pipes.values():
@@ -83,9 +87,10 @@ class PipeRelay:
 
     async def _copy(self, pipe: _Pipe, broken: Callable[[], None]) -> None:
         loop = asyncio.get_running_loop()
+        assert self._abandoned is not None
         while True:
             await self._ready(pipe.reader, loop.add_reader, loop.remove_reader)
-            if pipe.read() is None:
+            if self._abandoned.done() or pipe.read() is None:
                 return
             if not await self._write(pipe):
                 broken()
@@ -97,14 +102,15 @@ class PipeRelay:
         assert self._abandoned is not None
         while pipe.left:
             try:
-                await self._ready(pipe.target, loop.add_writer, loop.remove_writer)
+                if pipe.can_wait:
+                    await self._ready(pipe.target, loop.add_writer, loop.remove_writer)
                 if self._abandoned.done():
                     return False
                 pipe.left = pipe.left[os.write(pipe.target, pipe.left) :]
             except BlockingIOError:
                 continue
-            except OSError:
-                pipe.left = b""
+            except OSError as error:
+                pipe.left, self.error = b"", self.error or error
                 return False
         return True
 
@@ -122,8 +128,10 @@ class PipeRelay:
 class _Pipe:
     """A pipe of the command, and the output of this program that it is copied to."""
 
-    def __init__(self, target: int) -> None:
+    def __init__(self, target: int, *, can_wait: bool) -> None:
         self.target = target
+        #: Whether the kernel says when the output takes more: a file always does.
+        self.can_wait = can_wait
         self.reader, self.writer = os.pipe()
         os.set_blocking(self.reader, False)
         #: What was read and not yet written.
@@ -132,7 +140,7 @@ class _Pipe:
     def read(self) -> bytes | None:
         """Read the next piece into ``left``: empty if there is none now, None at the end."""
         try:
-            self.left = os.read(self.reader, _PIECE)
+            self.left = os.read(self.reader, _PIPE_PIECE if self.can_wait else _FILE_PIECE)
         except BlockingIOError:
             return b""
         return self.left or None
