@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,7 @@ import pytest
 from workloads.container_plane import ContainerPlane, container_controllers, container_plane
 
 from bench.busybox_image import IMAGE
-from samples.container_runtimes import needs_docker, needs_podman, remove_image, runtime
+from samples.container_runtimes import needs_docker, needs_podman, podman, remove_image, runtime
 from samples.eventually import eventually
 from steersman.aio import name_suffix
 from steersman.client import MergePatch
@@ -119,6 +121,22 @@ async def test_an_annotation_restarts_stops_and_starts_a_container(plane: Contai
     again = await plane.until_state("web", "Running")
     assert again.container_id == first.container_id
     await eventually(lambda: output(file) == "1\n2\n3", within=60)
+
+
+async def test_a_container_whose_monitor_was_killed_can_be_restarted(tmp_path: Path):
+    """Podman then stops it, but reports for ever that it is stopping, and never starts it again."""
+    async with runtime("podman", tmp_path) as runner, container_plane(tmp_path, runner) as plane:
+        await shell(plane, "web", "while :; do sleep 0.1; done")
+        first = await plane.until_state("web", "Running")
+        monitor = podman("inspect", "--format", "{{.State.ConmonPid}}", first.container_id or "")
+        os.kill(int(monitor), signal.SIGKILL)
+        patch = MergePatch({"metadata": {"annotations": {RESTARTED_AT: "now"}}})
+        await plane.client.patch(Container, Key("", "web"), patch)
+        second = await plane.until(
+            "web", lambda status: status.state == "Running" and status.container_id != first.container_id
+        )
+        assert second.steersman is not None
+        assert second.steersman.restarts == 1
 
 
 async def test_the_output_goes_on_when_the_runtime_restarts_a_container(plane: ContainerPlane):

@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from steersman.aio import now
 from steersman.workloads.containers import (
     CannotExecute,
     ContainerFacts,
@@ -37,6 +38,8 @@ Change = Callable[[Run], None]
 PORT_IN_USE = re.compile(r"address already in use|port is already allocated", re.IGNORECASE)
 #: Seconds until a runtime that does not answer is asked again, and until a missing container is looked for again.
 RETRY, _MISSING = 5.0, 2.0
+#: The exit code of a container whose own is lost: that of SIGKILL.
+_KILLED = 137
 
 
 class ContainerWork:
@@ -239,15 +242,17 @@ class ContainerWork:
         waits = facts is not None and facts.started_at is None and not facts.is_alive
         return _set_waiting if waits else _seen(facts)
 
-    async def _inspect(self, identity: str) -> Change:
-        return _seen(await self._runner.find(identity))
-
     async def _stop(self, identity: str, grace: float) -> Change:
         try:
             await self._runner.stop(identity, grace)
         except ContainerRuntimeError as error:
             return partial(_set_stop_failed, str(error), asyncio.get_running_loop().time() + RETRY)
-        return await self._inspect(identity)
+        facts = await self._runner.find(identity)
+        if facts is not None and facts.state == "stopping":
+            # Podman's monitor of the container was killed, so Podman waits for its report for ever: only a new one starts.
+            await self._runner.remove(identity)
+            facts = msgspec.structs.replace(facts, state="exited", exit_code=_KILLED, finished_at=now())
+        return _seen(facts)
 
     async def _remove(self, identity: str, grace: float | None) -> Change:
         if grace is not None and await self._runner.find(identity) is not None:
