@@ -8,7 +8,21 @@ from typing import Any
 import pytest
 
 from samples.site import Site, SiteSpec
-from steersman import Context, Done, Manager, ObjectMeta, Outputs, Request, RequeueAfter, reconciles
+from steersman import (
+    Context,
+    Done,
+    Manager,
+    ObjectMeta,
+    Outputs,
+    Request,
+    RequeueAfter,
+    Resource,
+    Spec,
+    Status,
+    Struct,
+    generates,
+    reconciles,
+)
 from steersman.cache import KindOptions
 from steersman.kinds.core_v1 import ConfigMap, Secret
 from steersman.kinds.events_v1 import Event
@@ -239,3 +253,66 @@ async def test_a_dict_is_no_child(control_plane, caplog) -> None:
         "out.apply(ConfigMap): that is a dict; build a ConfigMap of steersman.kinds or of your own types, or pass"
         " Unstructured(...)"
     ) in wrong.status.conditions[0].message
+
+
+class CountedStatus(Status):
+    pages: int = 0
+
+
+class Counted(Resource[Spec, CountedStatus], group="mistakes.test.steersman.dev", version="v1"):
+    """A kind whose status counts."""
+
+
+async def test_a_status_with_a_value_of_the_wrong_type(control_plane) -> None:
+    """The condition names the object, the field and what to write."""
+
+    @reconciles(Counted, children=())
+    async def counted(counted: Counted, out: Outputs) -> Done:
+        pages: Any = "three"
+        counted.status = CountedStatus(pages=pages)
+        return Done()
+
+    manager = Manager(name="counted-operator")
+    manager.add(counted)
+    async with control_plane.running(manager, crashes=True):
+        await control_plane.client.create(Counted(metadata=ObjectMeta(name="c"), spec=Spec()))
+        wrong = await eventually(control_plane.client, Counted, "c", has=ready("False", "Error"))
+    assert wrong.status.conditions[0].message == (
+        f"TypeError: Counted {control_plane.namespace}/c: status.pages: Expected int, got str; set status.pages to a value of"
+        " its type"
+    )
+
+
+class BareStatus(Struct):
+    pages: int = 0
+
+
+class Bare(Resource[Spec, BareStatus], group="mistakes.test.steersman.dev", version="v1"):
+    """A kind whose status has no conditions."""
+
+
+class Mute(Resource[Spec, None], group="mistakes.test.steersman.dev", version="v1"):
+    """A kind without a status."""
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        (Bare, "Bare: BareStatus has no conditions, so Steersman reports readiness only in events"),
+        (Mute, "to see it in the status, write class Mute(Resource[..., Status], ...)"),
+    ],
+)
+async def test_a_kind_without_conditions_is_named_once(control_plane, caplog, kind, said) -> None:
+    """Otherwise `Ready` is missing without a word."""
+
+    @generates(kind, children=(ConfigMap,))
+    def page(obj: Any) -> list[ConfigMap]:
+        return [ConfigMap(metadata=ObjectMeta(name=obj.key.name))]
+
+    manager = Manager(name="page-operator")
+    manager.add(page)
+    async with control_plane.running(manager) as operator:
+        for name in ("a", "b"):
+            await control_plane.client.create(kind(metadata=ObjectMeta(name=name), spec=Spec()))
+        await operator.drained()
+    assert caplog.text.count(said) == 1

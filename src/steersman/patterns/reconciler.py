@@ -74,7 +74,7 @@ from steersman.patterns.status.conditions import (
     with_loop,
 )
 from steersman.patterns.status.conflicts import write_unless_contested
-from steersman.patterns.status.draft import StatusDraft, Tree
+from steersman.patterns.status.draft import StatusDraft, Tree, unreported, wrong_status
 
 _EARLIER_NAME = "if that is an earlier name of this program, list it in Manager(formerly=...)"
 #: Seconds after which a looping object is reconciled again: longer than any delay of the loop throttle.
@@ -92,6 +92,7 @@ class MachineReconciler:
         )
         self._metrics = ReconcilerMetrics()
         self._memories = memories
+        self._checked = False
 
     async def reconcile(self, ctx: Context, request: Request) -> Outcome:
         """Run one reconcile."""
@@ -108,6 +109,10 @@ class MachineReconciler:
                 external.forget(request.key)
             memory.forget(request.key)
             return Done()
+        if not self._checked:
+            self._checked = True
+            if self.machine.graph.reports and (words := unreported(self.machine.kind)):
+                ctx.logger.warning("%s: %s", self.machine.kind.__name__, words)
         return await _Reconcile(self.machine, ctx, obj, metrics, memory, self._externals).run()
 
     def pending(self, ctx: Context, request: Request) -> tuple[ChildIdentity, ...]:
@@ -216,10 +221,11 @@ class _Reconcile:
             await self._report(draft, observations, complete=is_complete(self._visits), wrong=wrong)
         except (Invalid, msgspec.ValidationError, UnicodeError) as error:
             # The server rejected what a state set in the status: report the error without it.
-            stopped = Stopped("Error", _words(error), wrong=True)
+            problem = wrong_status(self._obj, error)
+            stopped = Stopped("Error", _words(problem), wrong=True)
             observations = self._observed(draft, self._stopped_by(stopped))
             await self._report_failure(draft, observations, after=draft.before)
-            raise
+            raise problem from None
         # A loop may end without an event: reconcile again so that its condition does not outlive it.
         unlooped = LOOP_LOOK if self._ctx.loop and draft.speaks else None
         later = [each for each in (self._again, last.after, unlooped) if each is not None]

@@ -80,6 +80,26 @@ def status_form(kind: type[Object]) -> StatusForm:
     )
 
 
+def unreported(kind: type[Object]) -> str:
+    """Why no condition of a kind can be written, and what to write instead; empty if conditions can be written."""
+    if status_form(kind).how != "not":
+        return ""
+    shape = field_shapes(kind).get("status")
+    name = shape.cls.__name__ if isinstance(shape, StructShape) else ""
+    what = f"{name} has no conditions" if name else "it has no status"
+    write = f"class {name}(Status)" if name else f"class {kind.__name__}(Resource[..., Status], ...)"
+    return f"{what}, so Steersman reports readiness only in events; to see it in the status, write {write}"
+
+
+def wrong_status(obj: Object, error: Exception) -> Exception:
+    """The error with the object and a remedy, if a value in the status does not have the type of its field."""
+    if not isinstance(error, msgspec.ValidationError):
+        return error
+    words, _, where = str(error).replace("`", "").partition(" - at ")
+    field = where.removeprefix("$.") or "status"
+    return TypeError(f"{obj.kind} {obj.key}: {field}: {words}; set {field} to a value of its type")
+
+
 def _modeled(kind: type[Object], subresource: str) -> StatusForm:
     shape = field_shapes(kind).get("status")
     fields = wire_names(shape.cls).values() if isinstance(shape, StructShape) else ()
