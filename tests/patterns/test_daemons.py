@@ -10,9 +10,10 @@ import pytest
 from samples.candidates import candidate, short_lease
 from samples.eventually import eventually
 from samples.site import Site, SiteSpec
-from steersman import Client, Manager, MergePatch, ObjectMeta
+from steersman import Client, Manager, MergePatch, ObjectMeta, testing
 from steersman.aio import Supervisor
 from steersman.errors import NotLeading
+from steersman.kinds.events_v1 import Event
 from steersman.patterns import DaemonRun, DaemonRuns, daemon
 from steersman.plan import plan_changes
 
@@ -173,7 +174,7 @@ async def test_a_plan_starts_nothing(client: Client, namespace: str):
     await client.create(site(namespace))
     plan = await plan_changes(men.manager("a", leader=False), client)
     assert men.seen == []
-    assert "finalizers" in str(plan)
+    assert any("finalizers" in line for line in plan.changed[0].diff)
 
 
 def test_mistakes_say_what_to_write():
@@ -183,3 +184,24 @@ def test_mistakes_say_what_to_write():
 
         @daemon(Site)  # type: ignore[arg-type]
         def watch(run: DaemonRun[Site]) -> None: ...
+
+
+async def test_a_failure_is_an_event_of_the_object(control_plane):
+    """A user who may not read the operator's log sees why nothing happens."""
+
+    @daemon(Site, name="watchman")
+    async def watch(run: DaemonRun[Site]) -> None:
+        raise LookupError("no connection")
+
+    manager = Manager(name="sites")
+    manager.add(watch)
+    client = control_plane.client
+    async with control_plane.running(manager):
+        await client.create(site(control_plane.namespace))
+
+        async def warned() -> bool:
+            events = await client.list(Event)
+            said = [(each.type, each.reason, each.note) for each in events if each.regarding.name == "home"]
+            return ("Warning", "DaemonFailed", "daemon watchman failed: LookupError: no connection") in said
+
+        await testing.eventually(warned)

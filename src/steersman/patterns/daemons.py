@@ -24,11 +24,13 @@ from typing import Any, Generic, TypeAlias, TypeVar
 from steersman.aio import Backoff, Supervisor, randomness
 from steersman.client import AnyClient
 from steersman.controller import (
+    NO_EVENTS,
     Context,
     ControllerBuilder,
     ControllerPlan,
     Done,
     Emit,
+    Events,
     Request,
     RequeueAfter,
     SourceStatistics,
@@ -87,9 +89,10 @@ def _desired(obj: Object) -> Any:
 class _Daemon(Generic[T]):
     """The function of one object, running or finished."""
 
-    def __init__(self, uid: str, run: DaemonRun[T]) -> None:
+    def __init__(self, uid: str, run: DaemonRun[T], events: Events) -> None:
         self.uid = uid
         self.run = run
+        self.events = events
         #: Set when a restart need not wait.
         self.hurry = asyncio.Event()
         self.ending = False
@@ -149,7 +152,7 @@ class DaemonRuns(Generic[T]):
         finally:
             self._only_planned = False
 
-    def ensure(self, obj: T, client: AnyClient) -> None:
+    def ensure(self, obj: T, client: AnyClient, events: Events = NO_EVENTS) -> None:
         """Start the function of an object, or show it the newer state."""
         if self._tasks is None or self._tasks.stopping or self._only_planned:
             return
@@ -158,7 +161,7 @@ class DaemonRuns(Generic[T]):
             if daemon.run.see(obj):
                 daemon.hurry.set()
             return
-        daemon = self._daemons[obj.key] = _Daemon(obj.uid, DaemonRun(obj, client))
+        daemon = self._daemons[obj.key] = _Daemon(obj.uid, DaemonRun(obj, client), events)
         start = functools.partial(self._tasks.start, name=f"daemon {self.name} {obj.key}")
         daemon.task = self._context.run(start, self._live(obj.key, daemon))
 
@@ -201,12 +204,15 @@ class DaemonRuns(Generic[T]):
             if loop.time() - began > _LONG_RUN:
                 backoff.reset()
             delay = backoff.next_delay(randomness())
-            self._tell(key, failure, delay)
+            self._tell(key, daemon, failure, delay)
             await _sleep(delay, unless=daemon.hurry)
 
-    def _tell(self, key: Key, error: BaseException, delay: float) -> None:
+    def _tell(self, key: Key, daemon: _Daemon[T], error: BaseException, delay: float) -> None:
         self._failures += 1
         words = error_words(error)
+        daemon.events.record(
+            daemon.run.object, "Warning", "DaemonFailed", "Running", f"daemon {self.name} failed: {words}"
+        )
         self._last_failure = f"{key}: {words}"
         mention = self._failure_log.note(error, asyncio.get_running_loop().time())
         _log.error(
@@ -277,7 +283,7 @@ class Daemon(Generic[T]):
             return Done()
         held = await remove_finalizer(ctx.client, await add_finalizer(ctx.client, obj, current), *former)
         if held is not None:
-            runs.ensure(held, internal_client(ctx).unobserved())
+            runs.ensure(held, internal_client(ctx).unobserved(), ctx.events)
         return Done()
 
     def _finalizers(self, ctx: Context) -> list[str]:
