@@ -152,5 +152,8 @@ async def test_mistakes_are_named(client, namespace):
     with pytest.raises(RuntimeError, match="has no controllers"):
         await Manager(client).run()
     manager = manager_of(client, Children(namespace))
-    with pytest.raises(ValueError, match='duplicate controller name "site"'):
+    twice = (
+        'duplicate controller name "site", of controllers that both reconcile Site: if it was added twice, remove one'
+    )
+    with pytest.raises(ValueError, match=twice):
         manager.controller(Site).run_with(Children(namespace))

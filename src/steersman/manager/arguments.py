@@ -182,10 +182,17 @@ def check_cached(plan: ControllerPlan, uncached: Iterable[KindLike]) -> None:
         )
 
 
-def check_free(name: str, plans: Collection[str], leaving: Collection[str]) -> None:
+def check_free(plan: ControllerPlan, plans: Mapping[str, ControllerPlan], leaving: Collection[str]) -> None:
     """Raise `ValueError` if the name of a new controller is taken."""
-    if name in plans:
-        raise ValueError(f'duplicate controller name "{name}": metrics use it; pass name=... to one of them')
+    name = plan.name
+    if (other := plans.get(name)) is not None:
+        kinds = f"both reconcile {kind_name(plan.primary)}"
+        if kind_name(other.primary) != kind_name(plan.primary):
+            kinds = f"reconcile {kind_name(other.primary)} and {kind_name(plan.primary)}"
+        raise ValueError(
+            f'duplicate controller name "{name}", of controllers that {kinds}: if it was added twice, remove one of the calls;'
+            " otherwise pass name=... to one of them, as metrics and finalizers use it"
+        )
     if name in leaving:
         raise ValueError(f'controller "{name}" is being removed; await manager.remove({name!r}) before adding it again')
 

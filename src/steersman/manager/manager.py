@@ -188,7 +188,7 @@ class Manager:
             self.webhooks.add(plan)
             return
         plan = plan_of(plan, self.plans)
-        check_free(plan.name, self._plans, self._leaving)
+        check_free(plan, self._plans, self._leaving)
         check_cached(plan, self._uncached)
         if self._stopping.is_set() or self._state.ended:
             raise RuntimeError(f'cannot add controller "{plan.name}": the manager is stopping or has stopped')
