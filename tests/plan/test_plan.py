@@ -71,6 +71,9 @@ async def test_a_plan_lists_what_would_be_created_changed_and_deleted(control_pl
     assert (plan.changed, plan.deleted, plan.deleted_when_ready) == ((), (), ())
     assert plan.complete
     assert [each.what for each in plan.waits] == [f"Site {at}/home"]
+    lines = str(plan).splitlines()
+    assert f"create Deployment {at}/home, for Site {at}/home" in lines
+    assert any(line.startswith(f"Site {at}/home then waits: ") for line in lines)
 
     async with control_plane.running(manager) as operator:
         await operator.drained()

@@ -115,6 +115,14 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         """Whether it contains everything: nothing was rejected, and nothing failed."""
         return not (self.rejected or self.failed or self.failed_lookups)
 
+    def __str__(self) -> str:
+        """One line for each change and each remark: ``assert plan.complete, plan``."""
+        lines = [", for ".join(filter(None, (each.title, " and ".join(each.for_)))) for each in self.changes]
+        lines += [f"{each.what} then waits: {each.message}" for each in self.waits]
+        lines += [f"rejected: {each.what}: {each.message}" for each in self.rejected]
+        lines += [f"failed: {each.what}: {each.message}" for each in (*self.failed, *self.failed_lookups)]
+        return "\n".join(lines) or "nothing to change"
+
     def _with(self, action: Action) -> tuple[PlannedChange, ...]:
         return tuple(each for each in self.changes if each.action == action)
 
