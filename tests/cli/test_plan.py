@@ -15,6 +15,7 @@ import pytest
 
 from samples.planned import installed, plan, site, write
 from steersman import Client, MergePatch
+from steersman.cli import main
 from steersman.kinds.apiextensions_v1 import CustomResourceDefinition
 from steersman.kinds.apps_v1 import Deployment
 from steersman.kinds.coordination_v1 import Lease
@@ -424,3 +425,21 @@ async def test_nothing_is_written_whatever_a_reconcile_tries(quiet_engine, here,
         assert each in said.replace(namespace, "NS")
     for words in REFUSED:
         assert f"rejected: {words}" in said.replace(namespace, "NS")
+
+
+def test_a_server_that_does_not_answer_is_one_sentence(here: Path, unused_tcp_port: int, capsys) -> None:
+    """The caches of a plan would retry, with a warning for each kind, until its time is over."""
+    target = write(here, "plan_refused", OPERATOR.replace("GROUP", "refused.test.steersman.dev"))
+    cluster = {"name": "a", "cluster": {"server": f"http://127.0.0.1:{unused_tcp_port}"}}
+    context = {"name": "a", "context": {"cluster": "a", "user": "a"}}
+    config = {
+        "clusters": [cluster],
+        "users": [{"name": "a", "user": {}}],
+        "contexts": [context],
+        "current-context": "a",
+    }
+    (here / "config").write_text(json.dumps(config), encoding="utf-8")
+    assert main(["plan", target, "--kubeconfig", str(here / "config"), "--timeout", "20"]) == 1
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) == 1
+    assert f"cannot reach http://127.0.0.1:{unused_tcp_port}: connection refused; is it running?" in said[0]

@@ -92,6 +92,7 @@ async def _plan(found: Manager | Maker, options: PlanOptions) -> Plan:
                 f"the manager {manager.name or options.target} has no controllers; add one: "
                 "manager.controller(KIND).run_with(RECONCILER)"
             )
+        await client.request("GET", "/version")  # fail now: caches would retry until the time is over
         try:
             return await plan_changes(manager, client, namespaces=options.namespaces or None, within=options.seconds)
         except ReconcileStuck as error:
