@@ -9,6 +9,7 @@ import pytest
 
 from samples.site import Site, SiteSpec
 from steersman import (
+    Condition,
     Context,
     Done,
     Manager,
@@ -21,7 +22,9 @@ from steersman import (
     Status,
     Struct,
     generates,
+    now,
     reconciles,
+    set_condition,
 )
 from steersman.cache import KindOptions
 from steersman.kinds.core_v1 import ConfigMap, Secret
@@ -316,3 +319,26 @@ async def test_a_kind_without_conditions_is_named_once(control_plane, caplog, ki
             await control_plane.client.create(kind(metadata=ObjectMeta(name=name), spec=Spec()))
         await operator.drained()
     assert caplog.text.count(said) == 1
+
+
+async def test_a_condition_that_the_machine_sets_itself(control_plane, caplog) -> None:
+    """What a state sets there is overwritten: the log says what to return."""
+
+    @reconciles(Counted, children=())
+    async def counted(counted: Counted, out: Outputs) -> Done:
+        counted.status = counted.status or CountedStatus()
+        name = "Ready" if counted.key.name == "wrong" else "Counted"
+        set_condition(counted.status, Condition(type=name, status="False", reason="Mine"), now=now())
+        return Done()
+
+    manager = Manager(name="counted-operator")
+    manager.add(counted)
+    async with control_plane.running(manager) as operator:
+        for name in ("wrong", "right"):
+            await control_plane.client.create(Counted(metadata=ObjectMeta(name=name), spec=Spec()))
+        await operator.drained()
+        right = await control_plane.client.get(Counted, "right")
+    assert {each.type for each in right.status.conditions} == {"Ready", "Counted"}
+    said = "a state set condition Ready, which Steersman sets from what the states return; return Wait(message, reason=...)"
+    assert f"{control_plane.namespace}/wrong: {said}" in caplog.text
+    assert f"{control_plane.namespace}/right" not in caplog.text

@@ -70,6 +70,7 @@ from steersman.patterns.status.conditions import (
     observe_deletion,
     observe_states,
     observe_suspension,
+    overwritten,
     suspension_of,
     with_loop,
 )
@@ -201,6 +202,8 @@ class _Reconcile:
         try:
             await self._claim()
             await self._visit_states()
+            if words := overwritten(self._graph, self._obj, draft.present):
+                self._ctx.logger.warning("%s: %s", self._ctx.request, words)
             await self._prune()
         except Exception as error:
             if _is_race(error):

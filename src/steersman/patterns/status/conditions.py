@@ -36,6 +36,18 @@ def suspension_of(obj: Object) -> str | None:
     return None if value == "false" else value
 
 
+def overwritten(graph: MachineGraph, obj: Object, before: Mapping[str, Mapping[str, Any]]) -> str:
+    """What to write instead if a state set a condition that the machine sets itself; empty if none did."""
+    for each in getattr(getattr(obj, "status", None), "conditions", None) or ():
+        known = before.get(each.type, {})
+        if each.type in graph.conditions and (each.status, each.reason) != (known.get("status"), known.get("reason")):
+            return (
+                f"a state set condition {each.type}, which Steersman sets from what the states return; return Wait(message,"
+                " reason=...) or Failed(message, reason=...), or use another type"
+            )
+    return ""
+
+
 class Observation(msgspec.Struct, frozen=True):
     """One condition without its timestamp."""
 
