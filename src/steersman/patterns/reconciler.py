@@ -40,6 +40,7 @@ from steersman.patterns.children.deletion import delete_in_order, prune
 from steersman.patterns.children.kept_children import keep_claimed
 from steersman.patterns.children.membership import CLAIMED, CLAIMED_ANNOTATION
 from steersman.patterns.children.memory import ChildMemory, Memories
+from steersman.patterns.children.ownerless_children import delete_ownerless
 from steersman.patterns.children.uncached_children import LOOK_AGAIN, delete_uncached
 from steersman.patterns.events import (
     last_recorded,
@@ -108,6 +109,7 @@ class MachineReconciler:
                 metrics.gone(request)
             for external in self._externals:
                 external.forget(request.key)
+            await delete_ownerless(ctx, memory)
             memory.forget(request.key)
             return Done()
         if not self._checked:
@@ -178,6 +180,9 @@ class _Reconcile:
             await self._memory.learn_scopes(ctx.client)
         if self._obj.deleting:
             return await self._delete() if is_guarded(self._obj, self._finalizers) else Done()
+        if self._memory.children.needs_finalizer:
+            self._memory.note_owner(ctx.request.key, self._obj.uid)
+            await delete_ownerless(ctx, self._memory, owner_uid=self._obj.uid)
         needed = machine.needs_finalizer(self._memory.children)
         guarded = await set_finalizer(ctx, self._obj, self._finalizers, self._memory, needed=needed)
         if guarded is None:

@@ -7,6 +7,7 @@ Guarantees
   retired kinds too, by metadata only, to find and prune the children that are left; it works without them too.
 - Steersman never guesses whether a kind without a class is namespaced: `ChildMemory.learn_scopes` asks the server, once.
 - An orphan whose labels an owner claims triggers that owner.
+- The uids of owners are remembered from their children's labels, for owners that are gone (see `ownerless_children`).
 - Objects in the way of a child, and children without a mark of their owner, trigger the owner too (see `subscriptions`).
 """
 
@@ -27,7 +28,7 @@ from steersman.patterns.children.conflicts import WriteConflicts
 from steersman.patterns.children.declaration_history import DeclarationHistory
 from steersman.patterns.children.intent_annotation import NormalizedKinds
 from steersman.patterns.children.kinds import ChildIdentity, Children, is_namespaced
-from steersman.patterns.children.membership import OWNER_ANNOTATION
+from steersman.patterns.children.membership import OWNER_ANNOTATION, OWNER_UID_LABEL
 from steersman.patterns.children.server_defaults import ServerDefaults
 from steersman.patterns.children.subscriptions import Subscriptions
 from steersman.patterns.readiness import Readiness, readiness_at_sight, readiness_of
@@ -64,6 +65,8 @@ class ChildMemory:
         self.subscriptions = Subscriptions()
         #: Children that no state declares anymore, and that stay until all states of their owner are complete.
         self.pending: dict[Key, tuple[ChildIdentity, ...]] = {}
+        #: The uids of owners by name, as far as they may have children that only a label ties to them.
+        self._owner_uids: dict[Key, set[str]] = {}
         self._asked_at: float | None = None
         self._judged: OrderedDict[ChildIdentity, tuple[tuple[str, str], Readiness]] = OrderedDict()
         self._met: OrderedDict[str, None] = OrderedDict()
@@ -142,8 +145,21 @@ class ChildMemory:
             self._given_up.popitem(last=False)
         return first
 
+    def note_owner(self, owner: Key, uid: str) -> None:
+        """Remember an owner whose children may have only a label."""
+        self._owner_uids.setdefault(owner, set()).add(uid)
+
+    def earlier_owners(self, owner: Key, uid: str) -> tuple[str, ...]:
+        """The uids that other owners of this name have had."""
+        return tuple(each for each in self._owner_uids.get(owner, ()) if each != uid)
+
+    def forget_earlier_owners(self, owner: Key, uid: str) -> None:
+        """Drop the uids that other owners of this name have had."""
+        self._owner_uids[owner] &= {uid}
+
     def forget(self, owner: Key) -> None:
         """Drop a deleted owner."""
+        self._owner_uids.pop(owner, None)
         self.declaration_history.forget(owner)
         self.searched.pop(owner, None)
         self.pending.pop(owner, None)
@@ -205,7 +221,9 @@ class _Owners:
         named = metadata.annotations.get(OWNER_ANNOTATION, "") if metadata.annotations else ""
         if named.startswith(self._named):
             namespace, _, name = named.removeprefix(self._named).partition("/")
-            found[Key(namespace, name)] = None
+            found[owner := Key(namespace, name)] = None
+            if uid := (metadata.labels or {}).get(OWNER_UID_LABEL):
+                self._memories.of(stores).note_owner(owner, uid)
         if self._claimers and (claimers := self._claimers.get(view.kind.group_kind)) is not None:
             found |= dict.fromkeys(claimers(view, stores))
         if subscriptions := self._memories.of(stores).subscriptions:

@@ -1,0 +1,63 @@
+"""Children beyond the reach of an owner reference whose owner is gone, although its finalizer never ran.
+
+A restored backup without the owner leaves them behind, and so does a finalizer that was removed by hand. The garbage collector
+deletes children with an owner reference in such a case; these have only a label.
+
+Guarantees
+- Steersman deletes only what its own field manager labeled, by uid and in the version that was read, and only after the server
+  itself answered that no owner with that uid exists.
+- A later owner of the same name gets new children. Kinds whose owner references the program declares itself are left alone:
+  such a child may outlive its owner.
+"""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from steersman.cache import StoredView
+from steersman.controller import Context, KindLike, internal_client
+from steersman.errors import Conflict
+from steersman.patterns.children.change_log import log_change
+from steersman.patterns.children.kinds import ChildIdentity, ProducedKind
+from steersman.patterns.children.membership import OWNER_UID_LABEL, standing_of
+from steersman.patterns.children.memory import ChildMemory
+
+
+async def delete_ownerless(ctx: Context, memory: ChildMemory, *, owner_uid: str = "") -> None:
+    """Delete the labeled children of owners that had this reconcile's name before the owner with ``owner_uid``."""
+    key, found = ctx.request.key, list[tuple[ProducedKind, StoredView, str]]()
+    earlier = memory.earlier_owners(key, owner_uid)
+    if not earlier:
+        return
+    for uid in earlier:
+        for produced in memory.children.all_kinds:
+            if produced.may_be_far and produced.owner_references:
+                labeled = await internal_client(ctx).views_labeled(produced.kind, OWNER_UID_LABEL, uid)
+                found += [(produced, view, uid) for view in labeled if _is_far_child(view, uid, key.namespace)]
+    if found:
+        owner = await ctx.client.live.find(cast("Any", memory.children.primary), key)
+        for produced, view, uid in found:
+            if owner is None or owner.metadata.uid != uid:
+                await _delete(ctx, produced.kind, ChildIdentity(produced.group_kind, view.key), view, uid)
+    memory.forget_earlier_owners(key, owner_uid)
+
+
+def _is_far_child(view: StoredView, uid: str, namespace: str) -> bool:
+    """Whether only a label ties an object to its owner, and this program wrote that label."""
+    far = view.key.namespace != namespace and not view.controller_uid
+    return far and not view.deleting and standing_of(view, uid, "label") == "ours"
+
+
+async def _delete(ctx: Context, kind: KindLike, identity: ChildIdentity, view: StoredView, uid: str) -> None:
+    try:
+        await ctx.client.delete(
+            cast("Any", kind),
+            view.key,
+            uid=view.uid,
+            resource_version=view.resource_version,
+            propagation="Background",
+            missing_ok=True,
+        )
+    except Conflict:
+        return  # it changed: that event triggers the next reconcile
+    log_change(ctx, "deleted", identity, f"its owner, with uid {uid}, no longer exists")
