@@ -12,6 +12,7 @@ Guarantees:
 - A coroutine of Steersman that is dropped un-awaited inside an `AwaitCheck` is an error there.
 """
 
+from steersman.aio.await_check import AwaitCheck as AwaitCheck, MissingAwait as MissingAwait
 from steersman.aio.backoff import Backoff as Backoff
 from steersman.aio.cancellable_calls import CancellableCalls as CancellableCalls
 from steersman.aio.channel import (
@@ -37,4 +38,3 @@ from steersman.aio.collector import collector_paused as collector_paused
 from steersman.aio.imports import check_not_importing as check_not_importing, importing as importing
 from steersman.aio.loop_call import call_on as call_on
 from steersman.aio.supervisor import Supervisor as Supervisor
-from steersman.aio.await_check import AwaitCheck as AwaitCheck, MissingAwait as MissingAwait
