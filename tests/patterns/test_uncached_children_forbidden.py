@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from samples.postgres import GROUP, Postgres, conditions, managed, postgres
-from steersman import Key, ObjectMeta
+from steersman import Key, Manager, ObjectMeta
 from steersman.controller import Done
 from steersman.kinds.core_v1 import ConfigMap
 from steersman.kinds.rbac_v1 import PolicyRule, Role, RoleBinding, RoleRef, Subject
@@ -35,7 +35,9 @@ async def test_an_owner_stays_where_nobody_may_ask(control_plane):
     who = Subject(api_group="rbac.authorization.k8s.io", kind="User", name="jane")
     role = RoleRef(api_group="rbac.authorization.k8s.io", kind="Role", name="operator")
     await client.create(RoleBinding(metadata=meta, role_ref=role, subjects=[who]))
-    async with control_plane.running(managed(across), namespaces=[home], user="jane", crashes=True):
+    own = Manager(name="databases", namespaces=(home,))
+    own.add(across)
+    async with control_plane.running(own, user="jane", crashes=True):
         await client.delete(Postgres, "pg")
         deleting = {"status": {"conditions": [{"type": "Ready", "status": "False", "reason": "Deleting"}]}}
         found = await eventually(client, Postgres, "pg", has=deleting)
