@@ -275,7 +275,7 @@ class _Reconcile:
     async def _call(
         self, name: str, function: StateFunction, *, namespace_ends: bool = False
     ) -> tuple[object, StateResult]:
-        """Run a state, then apply the children that it declared, unless their namespace ends."""
+        """Run a state, then apply the children that it declared; if the namespace ends, only those that can exist."""
         outputs = Outputs(
             self._obj,
             self._memory.children,
@@ -296,8 +296,6 @@ class _Reconcile:
             raise _changed(self._obj, name)
         if any(each.child.metadata is metadata for each in outputs.declared):
             raise _shared(self._obj, name)
-        if namespace_ends:
-            return returned, StateResult((), self._obj.key.namespace)
         result = await apply_outputs(self._ctx, self._obj, outputs, self._memory, labels=self._machine.labels_states)
         self._applied.update(each.uid for each in result.children)
         record_changes(self._ctx, self._obj, result)
@@ -375,7 +373,7 @@ class _Reconcile:
         return Done()
 
     async def _clean_up(self, function: StateFunction) -> Transition:
-        """Run the finalizer, once more without its children if their namespace is being deleted: they cannot be created."""
+        """Run the finalizer, once more without new children if their namespace is being deleted: they cannot be created."""
         name = self._graph.finalizer or ""
         try:
             return clean_up_transition(self._graph, *await self._call(name, function))
@@ -388,7 +386,7 @@ class _Reconcile:
             hint = f"{where}, so nothing can be created in it: {name} can return Done() if out.namespace_ends"
             message = f"{transition.message}; {hint}" if transition.message else hint
             return msgspec.structs.replace(transition, message=message)
-        self._ctx.logger.warning("%s: %s, so the children of %s were skipped", self._ctx.request, where, name)
+        self._ctx.logger.warning("%s: %s, so new children of %s were skipped", self._ctx.request, where, name)
         return transition
 
     async def _still_there(self, draft: StatusDraft, stopped: Stopped) -> Outcome:

@@ -59,6 +59,8 @@ _AT_ONCE = 8
 _CLAIMED = CLAIMED_ANNOTATION.encode()
 #: Options with which the intent alone does not decide whether there is something to write.
 _LOOKED_AT_ANEW = frozenset({"how", "status", "remove"})
+#: Of a child that nothing should wait for: it can no longer be created.
+_SKIPPED = Readiness(ready=True, reason="NamespaceTerminating", message="skipped: its namespace is being deleted")
 
 
 class Applied:
@@ -131,6 +133,11 @@ class StateResult(msgspec.Struct, frozen=True):
         return tuple(each.problem for each in self.children if each.problem is not None)
 
     @property
+    def skipped(self) -> bool:
+        """Whether a child can no longer be created, because the namespace of its owner is being deleted."""
+        return any(each.readiness is _SKIPPED for each in self.children)
+
+    @property
     def again(self) -> float | None:
         """Seconds until the next attempt because of a problem; None if an event triggers it."""
         return min((each.after for each in self.problems if each.after is not None), default=None)
@@ -178,6 +185,7 @@ class _StateApply:
         self._owner = owner
         self._marks = Marks(owner)
         self._state = outputs.state
+        self._namespace_ends = outputs.namespace_ends
         self._labels = labels
         self._former_names = len(ctx.client.field_managers) > 1
         #: The token suffixes that children of this state share.
@@ -288,7 +296,8 @@ class _StateApply:
         view, part = await self._parted(output, view)
         mark, adopting = bond, False
         if view is None:
-            pass
+            if self._namespace_ends and identity.key.namespace == self._owner.key.namespace:
+                return Applied(output, None, _SKIPPED)
         elif view.deleting:
             return self._deleting(output, view)
         elif (standing := standing_of(view, self._marks.uid, bond)) != "ours":

@@ -105,7 +105,7 @@ class Outputs:
         self.owner = owner
         self.children = children
         self.state = state
-        #: Whether the owner's namespace is being deleted: what a finalizer declares is then not applied.
+        #: Whether the owner's namespace is being deleted: children of a finalizer that do not exist there yet are then skipped.
         self.namespace_ends = namespace_ends
         self._ctx = ctx
         self._taken = {} if taken is None else taken

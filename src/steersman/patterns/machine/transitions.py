@@ -79,6 +79,8 @@ def clean_up_transition(graph: MachineGraph, returned: object, result: StateResu
             f"{graph.name}.{name} returned {_shown(step)}, but no state follows a finalizer; return Done()"
             " when everything is cleaned up, Wait(...) until then"
         )
+    if result.skipped and result.ready and isinstance(step, Wait) and not step.message:
+        return Complete(None)  # it waits for its children: those that can exist are ready
     return transition_of(graph, StateNode(name=name, condition=graph.ready), step, result)
 
 
