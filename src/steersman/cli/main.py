@@ -400,6 +400,11 @@ def _add_models(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="the CRDs are your own: keep defaults, rules and columns, so that 'generate crds' reproduces them",
     )
+    parser.add_argument(
+        "--packages",
+        action="store_true",
+        help="write a package for each group-version of CRDs, with a module for each kind and short class names",
+    )
     parser.add_argument("-o", "--output", required=True, metavar="DIRECTORY", help="the directory for the modules")
     parser.add_argument("--check", action="store_true", help="write nothing; fail if a module is missing or differs")
     parser.set_defaults(command=("generate.models", "generate_models"))

@@ -3,12 +3,16 @@
 Guarantees
 - `read_openapi` and `read_crds` read the kinds of servers and CRD files into one `ModelCatalog`; what they cannot read raises
   `UnreadableSchema`.
-- `write_models` writes a catalog as Python modules, as text. The same catalog gives the same text.
+- `write_models` writes a catalog as Python modules or packages, as text. The same catalog gives the same text.
 """
 
 from steersman.codegen.description import ModelCatalog as ModelCatalog
 from steersman.codegen.layout import import_line as import_line, name_list as name_list
-from steersman.codegen.models import Target as Target, write_models as write_models
+from steersman.codegen.models import (
+    Target as Target,
+    class_names_in as class_names_in,
+    write_models as write_models,
+)
 from steersman.codegen.names import module_name as module_name
 from steersman.codegen.openapi import (
     discovery_path as discovery_path,

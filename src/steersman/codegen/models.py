@@ -1,4 +1,4 @@
-"""Python models from a description: one module for each group-version, as text.
+"""Python models from a description: one module or package for each group-version, as text.
 
 Guarantees
 - The same description gives the same text, in any input order, formatted like ``ruff format``.
@@ -11,6 +11,7 @@ Guarantees
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -49,7 +50,8 @@ from steersman.codegen.layout import (
     name_list,
     subscript,
 )
-from steersman.codegen.names import class_name, field_names, module_name, pascal_case
+from steersman.codegen.names import class_name, field_name, field_names, module_name, pascal_case
+from steersman.codegen.short_names import short_names
 from steersman.codegen.values import Unsayable, class_arguments, default_expression, marker_expression, needs_factory
 from steersman.markers import Nullable
 from steersman.objects import wire_name
@@ -57,6 +59,8 @@ from steersman.objects import wire_name
 _META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1"
 #: Types that ``steersman.objects`` already has.
 OWN_TYPES: Final = ("Condition", "ListMeta", "ManagedFieldsEntry", "ObjectMeta", "OwnerReference")
+#: A path above a class, as a package's module says it.
+_PATH_AND_CLASS: Final = re.compile(r"^# (\S.*)\nclass (\w+)\(", re.MULTILINE)
 _TYPING: Final = frozenset({"Annotated", "Any", "Literal"})
 #: Fields with secret values, by definition.
 _SENSITIVE: Final = {
@@ -77,12 +81,53 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     #: CRD is the same on every server and in every file, and so are its models.)
     source: str = ""
     as_owner: bool = False
+    #: Write a group-version of CRDs as a package with a module for each kind, and short class names.
+    packages: bool = False
+    #: The class names of an earlier generation of packages: module -> path -> class. They are kept.
+    kept: dict[str, dict[str, str]] = {}
 
 
 def write_models(description: ModelCatalog, target: Target) -> dict[str, str]:
-    """The text of each module, by module name (``apps_v1``)."""
+    """The text of each module, by its name: ``apps_v1``, or ``cert_manager_io_v1/certificate`` in a package."""
     plan = _Plan(description, target)
-    return {name: _Module(name, models, plan).text() for name, models in plan.modules.items()}
+    written: dict[str, str] = {}
+    for name, models in plan.modules.items():
+        if target.packages and all(model.kind is not None and not is_from_go(model.definition) for model in models):
+            written |= _package(name, models, plan)
+        else:
+            written[name] = _Module(name, models, plan).text()
+    return written
+
+
+def class_names_in(text: str) -> dict[str, str]:
+    """Path -> class of the nested objects in a generated module of a package."""
+    return {found[1]: found[2] for found in _PATH_AND_CLASS.finditer(text)}
+
+
+def _package(name: str, models: list[Model], plan: _Plan) -> dict[str, str]:
+    """The modules of a group-version, one for each kind."""
+    written: dict[str, str] = {}
+    exported: dict[str, list[str]] = {}
+    kinds = {class_name(model.suggested_name, ()) for model in models}
+    for model in models:
+        kind = class_name(model.suggested_name, ())
+        module = plain = field_name(model.suggested_name)
+        number = 2
+        while module in exported:
+            module = f"{plain}_{number}"
+            number += 1
+        inside = [each.definition for each in _with_nested(model) if each is not model]
+        names = short_names(kind, inside, plan.target.kept.get(f"{name}/{module}", {}))
+        own = {f"{model.suggested_name}.{part}" for part in ("spec", "status")}
+        beside = {each for path, each in names.items() if path in own} - kinds
+        exported[module] = sorted({kind, *beside})
+        classes = {model.definition: kind, **names}
+        written[f"{name}/{module}"] = _Module(name, [model], plan, classes=classes).text()
+    heading = _Module(name, models, plan).heading()
+    imports = [line for module, names in sorted(exported.items()) for line in import_line(f".{module}", names)]
+    everything = sorted(each for names in exported.values() for each in names)
+    lines = [*heading, "# ruff: noqa", "", *imports, "", *name_list(everything)]
+    return {f"{name}/__init__": "\n".join(lines) + "\n", **written}
 
 
 class _Plan:
@@ -158,22 +203,25 @@ def _named(models: list[Model]) -> dict[str, str]:
 class _Module:
     """Writes one module."""
 
-    def __init__(self, name: str, models: list[Model], plan: _Plan) -> None:
+    def __init__(self, name: str, models: list[Model], plan: _Plan, *, classes: dict[str, str] | None = None) -> None:
         self.name = name
         self.models = models
         self.plan = plan
-        self.classes = plan.classes[name]
+        self.classes = plan.classes[name] if classes is None else classes
+        #: Whether a comment says the path of each nested object, which its short name does not.
+        self.says_paths = classes is not None
         self.imports: dict[str, dict[str, str]] = {}
 
     def text(self) -> str:
         body: list[str] = []
         for model in self.models:
             for each in _with_nested(model):
-                body += ["", "", *self._class(each)]
+                path = [f"# {each.definition}"] if self.says_paths and each is not model else []
+                body += ["", "", *path, *self._class(each)]
         exported = sorted(self.classes.values())
         if self.name == "meta_v1":
             exported = sorted([*exported, *(self.use(name) for name in OWN_TYPES)])
-        lines = [*self._heading(), "# ruff: noqa", "", "from __future__ import annotations", "", *self._import_lines()]
+        lines = [*self.heading(), "# ruff: noqa", "", "from __future__ import annotations", "", *self._import_lines()]
         return "\n".join([*lines, "", *name_list(exported), *body]) + "\n"
 
     def use(self, name: str, module: str = "") -> str:
@@ -186,7 +234,8 @@ class _Module:
         self.imports.setdefault(module, {})[name] = spelled
         return spelled
 
-    def _heading(self) -> list[str]:
+    def heading(self) -> list[str]:
+        """The docstring of the module."""
         kinds = sorted(model.kind.kind for model in self.models if model.kind is not None)
         versions = sorted({model.kind.api_version for model in self.models if model.kind is not None})
         title = f"Kinds of {', '.join(versions)}: {', '.join(kinds)}." if kinds else "Types that kinds have in common."

@@ -80,6 +80,14 @@ def singular(name: str) -> str:
     return f"{name}Item"
 
 
+def class_part(step: str) -> str:
+    """The part of a class name for a step of a path: ``ports[]`` is one of many, a ``Port``."""
+    name = pascal_case(step.rstrip("[]"))
+    for _ in range(step.count("[]")):
+        name = singular(name)
+    return name
+
+
 def class_name(wanted: str, taken: Iterable[str]) -> str:
     """A class name similar to ``wanted`` that is legal and not in ``taken``."""
     name = pascal_case(wanted) or "Model"

@@ -25,7 +25,7 @@ from steersman.codegen.description import (
     Reference,
     Type,
 )
-from steersman.codegen.names import pascal_case, singular
+from steersman.codegen.names import class_part
 from steersman.markers import (
     EmbeddedResource,
     Example,
@@ -353,21 +353,13 @@ def model_of(node: Node, path: tuple[str, ...], reading: Reading, *, definition:
     properties: dict[str, Node] = part(node, "properties")
     return Model(
         definition=definition or ".".join(path),
-        suggested_name="".join(map(_class_part, path)),
+        suggested_name="".join(map(class_part, path)),
         description=node.get("description") or "",
         properties=tuple(
             _property(wire, schema, (*path, wire), reading, required=wire in required)
             for wire, schema in sorted(properties.items())
         ),
     )
-
-
-def _class_part(step: str) -> str:
-    """The part of a class name for a step of a path: ``ports[]`` is one of many, a ``Port``."""
-    name = pascal_case(step.rstrip("[]"))
-    for _ in range(step.count("[]")):
-        name = singular(name)
-    return name
 
 
 def _property(wire: str, node: Node, path: tuple[str, ...], reading: Reading, *, required: bool) -> Property:

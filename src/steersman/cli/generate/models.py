@@ -9,7 +9,15 @@ from typing import Any, cast
 
 from steersman.cli.failure import Failure, Misuse
 from steersman.cli.files import read_documents, say, write_files
-from steersman.codegen import ModelCatalog, Target, UnreadableSchema, read_crds, read_openapi, write_models
+from steersman.codegen import (
+    ModelCatalog,
+    Target,
+    UnreadableSchema,
+    class_names_in,
+    read_crds,
+    read_openapi,
+    write_models,
+)
 from steersman.kinds import all_group_versions, class_of_definition
 from steersman.objects import GroupVersion
 
@@ -25,6 +33,7 @@ def generate_models(
     context: str | None = None,
     group_versions: Iterable[str] | None = None,
     own: bool = False,
+    packages: bool = False,
     check: bool = False,
 ) -> int:
     """Write the requested models; returns an exit code."""
@@ -42,11 +51,37 @@ def generate_models(
         if not description.models:
             asked = ", ".join(str(group_version) for group_version in sorted(wanted or ()))
             raise Failure(f"found no kind{f' of {asked}' if asked else ''}; pass files with CRDs, or --group-version")
-        target = Target(library=_library(description), source=source, as_owner=own)
+        kept = _kept(Path(output)) if packages else {}
+        target = Target(library=_library(description), source=source, as_owner=own, packages=packages, kept=kept)
         modules = write_models(description, target)
     except UnreadableSchema as error:
         raise Failure(str(error)) from error
-    return write_files({Path(output, f"{name}.py"): text for name, text in modules.items()}, check=check)
+    made = {Path(output, f"{name}.py"): text for name, text in modules.items()}
+    return write_files(_as_package(Path(output), made) if packages else made, check=check)
+
+
+def _kept(folder: Path) -> dict[str, dict[str, str]]:
+    """The class names of an earlier generation, by module."""
+    found: dict[str, dict[str, str]] = {}
+    for file in sorted(folder.glob("*/*.py")):
+        try:
+            text = file.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise Failure(
+                f"cannot read {file}, whose class names stay: {error}; make it readable, or remove it"
+            ) from None
+        if names := class_names_in(text):
+            found[f"{file.parent.name}/{file.stem}"] = names
+    return found
+
+
+def _as_package(folder: Path, files: dict[Path, str]) -> dict[Path, str]:
+    """The files of packages, in a folder that is a package itself."""
+    for package in sorted({path.parent for path in files} - {folder}):
+        if (module := package.with_suffix(".py")).exists():
+            say(f"{module} is no longer used: the package {package} has its kinds; remove the file")
+    first = folder / "__init__.py"
+    return files if first.exists() else {first: '"""Models of other programs\' kinds, or of our own."""\n', **files}
 
 
 def _group_versions(texts: Iterable[str] | None) -> set[GroupVersion] | None:
