@@ -42,6 +42,7 @@ FALLBACKS = {
         (f"workloads/containers/{name}.py" for name in ("creator", "reaper")),
         "is not used: the room refuses to start processes, and with them its control plane",
     ),
+    "workloads/containers/container_processes.py": "containers run in a virtual machine: nothing to end",
     "workloads/linked_files.py": "follows every link as Python's own open does",
     "workloads/files/inotify.py": "refuses with a sentence",
     "workloads/files/inotify_watcher.py": "refuses with a sentence",

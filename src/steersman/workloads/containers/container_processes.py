@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import sys
 from collections.abc import Iterator
 
 _ID = re.compile(r"[0-9a-f]{64}")
@@ -27,7 +28,12 @@ def is_identity(container: str) -> bool:
 
 
 def end_processes(containers: set[str]) -> list[int]:
-    """End the processes of containers that Podman has removed, by their ids. Returns the pids."""
+    """End the processes of containers that Podman has removed, by their ids. Returns the pids.
+
+    On other systems than Linux, containers run in a virtual machine: there is nothing to end here.
+    """
+    if sys.platform != "linux":
+        return []
     return [pid for pid in _pids() if containers & _groups(pid) and _end(pid, containers)]
 
 
