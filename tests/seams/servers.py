@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import AsyncExitStack
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -17,6 +17,7 @@ from seams.teams import GROUP, converter
 from steersman import Client, ControlPlane, aio
 from steersman.apiserver import MemoryStorage
 from steersman.errors import ConnectionFailed
+from steersman.testing import Engine
 from steersman.transport import Response, TransportWrapper
 from steersman.webhooks.conversion import Conversions
 
@@ -195,3 +196,23 @@ class EmbeddedServer:
 
     def client(self, name: str, namespace: str) -> Client:
         return Client(self._gate, field_manager=name, namespace=namespace)
+
+
+class EngineServer:
+    """The engine, which several worlds share; no backup of it is restored. Each world has its own clients."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._clients: dict[str, Client] = {}
+        self._open = AsyncExitStack()
+
+    async def start(self, namespace: str, names: Iterable[str]) -> None:
+        for name in names:
+            client = self._engine.client(field_manager=name, namespace=namespace)
+            self._clients[name] = await self._open.enter_async_context(client)
+
+    async def stop(self) -> None:
+        await self._open.aclose()
+
+    def client(self, name: str, namespace: str) -> Client:
+        return self._clients[name]
