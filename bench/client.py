@@ -27,7 +27,7 @@ from bench.report import Bar, Figure, Report
 from bench.twins import Twins
 from steersman import Client, ObjectMeta
 from steersman.client.bindings import bind_class
-from steersman.client.verbs.reads import decode_list
+from steersman.client.stages.server_reads import decode_list
 from steersman.kinds.apps_v1 import Deployment, DeploymentSpec
 from steersman.kinds.core_v1 import ConfigMap, Container, Namespace, Pod, PodSpec, PodTemplateSpec
 from steersman.kinds.meta_v1 import LabelSelector

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from steersman.aio import now as now
     from steersman.apiserver import ApiServer as ApiServer
     from steersman.client import (
-        AnyClient as AnyClient,
         Client as Client,
         MergePatch as MergePatch,
+        Verbs as Verbs,
         retry_on_conflict as retry_on_conflict,
     )
     from steersman.controller import (

@@ -79,7 +79,7 @@ async def test_nothing_is_found_of_a_kind_that_was_withdrawn(client, crd_group, 
 
     kind = Pebble if typed else Kind(f"{crd_group}/v1", "Pebble")
     async with asyncio.timeout(60), Cache(client) as cache:
-        reading = client.observed((), reads=cache.reader())
+        reading = client.observed((), cache=cache.reader())
         with pytest.raises(KindNotServed):
             await reading.find(kind, (namespace, "one"))
         await client.install(Pebble)

@@ -103,7 +103,7 @@ async def asked(serve, reach, caplog):
         await talk.say(said)
 
     client = await reach(await serve(script))
-    client._bindings[UNTYPED] = bind_kind(UNTYPED, "deployments", namespaced=True)
+    client.pipeline.kinds._bindings[UNTYPED] = bind_kind(UNTYPED, "deployments", namespaced=True)
 
     async def ask(data, verb):
         nonlocal said

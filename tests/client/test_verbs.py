@@ -21,7 +21,7 @@ from steersman import (
 )
 from steersman.cache import Cache, KindOptions
 from steersman.client import StrategicPatch
-from steersman.client.verbs.checks import STATUS_IGNORED
+from steersman.client.checks import STATUS_IGNORED
 from steersman.errors import (
     AlreadyExists,
     Conflict,

@@ -11,7 +11,7 @@ from samples.controllers import NoServer
 from samples.site import Site, SiteStatus, site
 from steersman import Client, MergePatch, ObjectMeta
 from steersman.cache import Cache, Informer, KindOptions
-from steersman.client.verbs.observers import Intent
+from steersman.client import Intent
 from steersman.controller import WriteLog
 from steersman.controller.cached_kinds import CachedKinds
 from steersman.controller.writes.applies import Applies

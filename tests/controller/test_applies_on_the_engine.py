@@ -10,7 +10,7 @@ from samples import intents
 from samples.site import Site
 from steersman import MergePatch
 from steersman.cache import Cache
-from steersman.client.verbs.observers import Intent
+from steersman.client import Intent
 from steersman.controller.writes.applies import Applies
 from steersman.errors import BadRequest, InternalError, Invalid, NotFound
 from steersman.objects import Key, Kind, Unstructured

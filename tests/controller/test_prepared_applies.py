@@ -8,8 +8,8 @@ import pytest
 from samples.site import Site, site
 from steersman import MergePatch, ObjectMeta, Unstructured
 from steersman.aio import Supervisor
-from steersman.client.verbs.prepared_apply import NO_VERSION
-from steersman.controller import Done, InternalClient
+from steersman.client.stages.prepared_apply import NO_VERSION
+from steersman.controller import Done, InternalClient, internal_client, reconcile_pipeline
 from steersman.errors import Conflict
 from steersman.kinds.core_v1 import ConfigMap
 from steersman.manager import Manager
@@ -30,7 +30,7 @@ async def reconciling(client, home):
 
     async def reconcile(ctx, request):
         if request.key == home.key and not begun.done():
-            begun.set_result(ctx.client)
+            begun.set_result(internal_client(ctx))
             await ended.wait()
         return Done()
 
@@ -57,12 +57,14 @@ async def test_an_apply_of_what_is_absent_cannot_overwrite(client, namespace, me
     head = {"apiVersion": "v1", "kind": "ConfigMap"}
     metadata, data = {"metadata": {"name": "page", "namespace": namespace}}, {"data": {"metadata": "x"}}
     tree = head | (metadata | data if metadata_first else data | metadata)
-    prepared = await InternalClient(client).prepare_apply(Unstructured(tree), force=True)
-    made = await InternalClient(client).send_apply(prepared, resource_version=NO_VERSION)
+    prepared = await InternalClient(reconcile_pipeline(client)).prepare_apply(Unstructured(tree), force=True)
+    made = await InternalClient(reconcile_pipeline(client)).send_apply(prepared, resource_version=NO_VERSION)
     assert made["data"] == {"metadata": "x"}
     with pytest.raises(Conflict):
-        await InternalClient(client).send_apply(prepared, resource_version=NO_VERSION)
-    again = await InternalClient(client).send_apply(prepared, resource_version=made["metadata"]["resourceVersion"])
+        await InternalClient(reconcile_pipeline(client)).send_apply(prepared, resource_version=NO_VERSION)
+    again = await InternalClient(reconcile_pipeline(client)).send_apply(
+        prepared, resource_version=made["metadata"]["resourceVersion"]
+    )
     assert again.uid == made.uid
 
 
@@ -73,15 +75,15 @@ async def test_an_apply_to_one_object_does_not_reach_its_namesake(client, namesp
         "metadata": {"name": "page", "namespace": namespace},
         "data": {"a": "b"},
     }
-    prepared = await InternalClient(client).prepare_apply(Unstructured(tree), force=True)
-    made = await InternalClient(client).send_apply(prepared)
-    assert (await InternalClient(client).send_apply(prepared, uid=made.uid)).uid == made.uid
+    prepared = await InternalClient(reconcile_pipeline(client)).prepare_apply(Unstructured(tree), force=True)
+    made = await InternalClient(reconcile_pipeline(client)).send_apply(prepared)
+    assert (await InternalClient(reconcile_pipeline(client)).send_apply(prepared, uid=made.uid)).uid == made.uid
     await client.delete(made)
     with pytest.raises(Conflict):  # it is gone, and not made anew
-        await InternalClient(client).send_apply(prepared, uid=made.uid)
+        await InternalClient(reconcile_pipeline(client)).send_apply(prepared, uid=made.uid)
     await client.create(Unstructured(tree | {"data": {"theirs": "1"}}))
     with pytest.raises(Conflict, match=f"another object than the one with uid {made.uid}"):
-        await InternalClient(client).send_apply(prepared, uid=made.uid)
+        await InternalClient(reconcile_pipeline(client)).send_apply(prepared, uid=made.uid)
 
 
 async def test_own_writes_are_looked_at_at_once_and_undecoded(client, home):

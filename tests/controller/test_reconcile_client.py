@@ -7,7 +7,7 @@ from samples.raw_server import always, answer, serving
 from samples.site import Site, site
 from steersman import Client, MergePatch, ObjectMeta
 from steersman.client import BearerToken, Config, RetryPolicy
-from steersman.controller import ReconcileClient
+from steersman.controller import ReconcileClient, reconcile_pipeline
 from steersman.errors import Forbidden, OutcomeUnknown
 from steersman.kinds.autoscaling_v1 import Scale
 from steersman.kinds.core_v1 import ConfigMap
@@ -37,7 +37,7 @@ class Told:
 @pytest.fixture
 def observed(client):
     told = Told()
-    return ReconcileClient(client, (told,)), told
+    return ReconcileClient(reconcile_pipeline(client, (told,))), told
 
 
 def config(name, namespace, **data):
@@ -114,7 +114,7 @@ async def test_what_was_known_before_makes_a_write_certain(client, namespace):
     told = Told()
     made = await client.create(config("known", namespace, theirs="1"))
     known = encode(made)
-    ours = ReconcileClient(client, (told,), before=lambda kind, key: known)
+    ours = ReconcileClient(reconcile_pipeline(client, (told,), before=lambda kind, key: known))
     patch = MergePatch({"data": {"ours": "1"}})
     await ours.patch(ConfigMap, made.key, patch)
     await client.patch(ConfigMap, made.key, MergePatch({"data": {"theirs": "2"}}))
@@ -153,7 +153,7 @@ async def test_an_existing_object_that_the_cache_does_not_know_yet_is_updated(cl
             raise AssertionError
 
     await client.create(config("there", namespace, k="1"))
-    ours = ReconcileClient(client, reads=Empty())
+    ours = client.observed(cache=Empty())
     outcome = await ours.create_or_update(config("there", namespace), lambda each: each.data.update(k="2"))
     assert (outcome.operation, outcome.object.data) == ("updated", {"k": "2"})
 
@@ -169,7 +169,7 @@ async def test_a_lost_answer_is_unknown():
         where = Config(server.address, auth=BearerToken("token"), proxy_url=None)
         async with Client.connect(where, retry=RetryPolicy(attempts=1), timeout=60.0) as client:
             with pytest.raises(OutcomeUnknown):
-                await ReconcileClient(client, (told,)).create(config("lost", "default"))
+                await client.observed((told,)).create(config("lost", "default"))
     assert told.told == [("unknown", "ConfigMap", "lost", "")]
 
 
@@ -180,5 +180,5 @@ async def test_a_refusal_is_told_to_nobody():
         where = Config(server.address, auth=BearerToken("token"), proxy_url=None)
         async with Client.connect(where, retry=RetryPolicy(attempts=1), timeout=60.0) as client:
             with pytest.raises(Exception, match="Forbidden"):
-                await ReconcileClient(client, (told,)).create(config("no", "default"))
+                await client.observed((told,)).create(config("no", "default"))
     assert told.told == []

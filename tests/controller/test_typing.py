@@ -6,8 +6,8 @@ from pathlib import Path
 
 from samples.controllers import NoServer
 from samples.type_checkers import check_with_pyright, marked, rejected_by_mypy
-from steersman.client import AnyClient, Client
-from steersman.controller import InternalClient
+from steersman.client import Client, Verbs
+from steersman.controller import ReconcileClient, reconcile_pipeline
 
 PROGRAM = """\
 from typing_extensions import reveal_type
@@ -74,11 +74,11 @@ plan.watches(Secret, map=lambda secret: [secret.object.sepc])  # wrong: no such 
 CLIENTS = """\
 from typing_extensions import reveal_type
 
-from steersman import AnyClient, Client, Context, Done, Key, Request
+from steersman import Verbs, Client, Context, Done, Key, Request
 from steersman.kinds.core_v1 import ConfigMap
 
 
-async def text_of(client: AnyClient, key: Key) -> str:
+async def text_of(client: Verbs, key: Key) -> str:
     found = await client.find(ConfigMap, key)
     reveal_type(found)  # ConfigMap | None
     reveal_type(await client.metadata.find(ConfigMap, key))  # PartialObjectMetadata | None
@@ -114,10 +114,10 @@ def test_mypy_accepts_a_helper_function_that_takes_any_client(tmp_path: Path) ->
 def test_a_completion_list_has_the_verbs_and_no_internals() -> None:
     """``dir`` is what a debugger completes from."""
     client = Client(NoServer())
-    verbs = {name for name in dir(AnyClient) if not name.startswith("_")} | {"discovery", "metadata", "namespace"}
-    assert {name for name in dir(InternalClient(client)) if not name.startswith("_")} == {
+    verbs = {name for name in dir(Verbs) if not name.startswith("_")} | {"pipeline"}
+    assert {name for name in dir(ReconcileClient(reconcile_pipeline(client))) if not name.startswith("_")} == {
         *verbs,
-        *("live", "by_index", "owned_by"),
+        *("by_index", "owned_by"),
     }
     assert {name for name in dir(client) if not name.startswith("_")} == {
         *verbs,

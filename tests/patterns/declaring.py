@@ -3,9 +3,11 @@
 import asyncio
 from contextlib import asynccontextmanager
 
+from msgspec import structs
+
 from samples.site import Site
 from steersman.aio import Supervisor
-from steersman.controller import Done
+from steersman.controller import Done, ReconcileClient, internal_client
 from steersman.manager import Manager
 from steersman.patterns import Children, Outputs
 from steersman.patterns.children.apply import apply_outputs
@@ -56,7 +58,7 @@ class Stage:
 
     @property
     def client(self):
-        return self.ctx.client
+        return internal_client(self.ctx)
 
     async def run(self, build, *, phase="", labels=False, pruning=True, phases=None):
         """One pass: ``build(site, out)`` declares."""
@@ -81,8 +83,28 @@ class Stage:
         if not isinstance(kind, type) or not kind.__resource__.namespaced:
             key = key._replace(namespace="")
         async with asyncio.timeout(60):
-            while not question(await self.ctx.client.view(kind, key)):  # noqa: ASYNC110 - there is nothing to wait on
+            while not question(await internal_client(self.ctx).view(kind, key)):  # noqa: ASYNC110 - there is nothing to wait on
                 await asyncio.sleep(0.01)
+
+
+class Instead:
+    """Another object with some attributes of its own."""
+
+    def __init__(self, other, **own):
+        self._other = other
+        vars(self).update(own)
+
+    def __getattr__(self, name):
+        return getattr(self._other, name)
+
+
+def behind(ctx, *, look, **answers):
+    """The context of a reconcile whose cache answers some questions with what it saw earlier."""
+    pipeline = ctx.client.pipeline
+    stale = structs.replace(
+        pipeline, cache=Instead(pipeline.cache, **answers), memory=Instead(pipeline.memory, look=look)
+    )
+    return structs.replace(ctx, client=ReconcileClient(stale))
 
 
 @asynccontextmanager

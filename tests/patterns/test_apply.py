@@ -1,7 +1,7 @@
 """Children become what was declared: with the fewest requests, and never by taking what belongs to another."""
 
 import pytest
-from patterns.declaring import own, reconciling
+from patterns.declaring import behind, own, reconciling
 
 from samples.site import GROUP
 from steersman import Kind, MergePatch, ObjectMeta, Unstructured
@@ -147,24 +147,14 @@ async def test_what_another_controls_is_never_taken(client, home, other, namespa
 async def test_what_the_cache_does_not_show_yet_is_not_overwritten(client, home, namespace):
     async with reconciling(client, home, (ConfigMap,)) as stage:
         # created between the look at the cache and the request: the request itself refuses
-        made, real = [], stage.ctx.client
+        made = []
 
-        class Late:
-            def look(self, kind, key):
-                return ...
+        async def view(kind, key):
+            if not made:
+                late = replace(page(text="late"), metadata=ObjectMeta(name="page", namespace=namespace))
+                made.append(await client.create(late))
 
-            async def view(self, kind, key):
-                if not made:
-                    made.append(
-                        await client.create(
-                            replace(page(text="late"), metadata=ObjectMeta(name="page", namespace=namespace))
-                        )
-                    )
-
-            def __getattr__(self, name):
-                return getattr(real, name)
-
-        late = replace_client(stage.ctx, Late())
+        late = behind(stage.ctx, look=lambda kind, key: ..., view=view)
         ctx, stage.ctx = stage.ctx, late
         refused = await stage.run(declare(page()), pruning=False)
         assert refused.first_unready[0] == "NotOurs"
@@ -180,32 +170,17 @@ async def test_a_namesake_that_came_since_is_not_overwritten(client, home, names
     async with reconciling(client, home, (ConfigMap,)) as stage:
         await stage.run(declare(page()))
         key = home.key._replace(name="page")
-        seen, real = await stage.client.view(ConfigMap, key), stage.client
-
-        class Behind:
-            """A cache that has not seen yet that somebody deleted the child and made another object of its name."""
-
-            def look(self, kind, key):
-                return seen
-
-            def __getattr__(self, name):
-                return getattr(real, name)
-
+        seen = await stage.client.view(ConfigMap, key)
         await client.delete(ConfigMap, key)
         await client.create(replace(page(text="theirs"), metadata=ObjectMeta(name="page", namespace=namespace)))
-        ctx, stage.ctx = stage.ctx, replace_client(stage.ctx, Behind())
+        # The cache has not seen yet that another program deleted the child and made another object of its name.
+        ctx, stage.ctx = stage.ctx, behind(stage.ctx, look=lambda kind, key: seen)
         with pytest.raises(Conflict):
             await stage.run(declare(page(text="new")), pruning=False)
         assert (await client.get(ConfigMap, key)).data == {"text": "theirs"}
         stage.ctx = ctx
         await stage.seen(ConfigMap, "page", lambda view: view is not None and view.uid != seen.uid)
         assert (await stage.run(declare(page(text="new")))).first_unready[0] == "NotOurs"
-
-
-def replace_client(ctx, client):
-    from msgspec import structs
-
-    return structs.replace(ctx, client=client)
 
 
 async def test_a_child_of_an_earlier_owner_of_the_same_name_is_waited_for(client, home, namespace):

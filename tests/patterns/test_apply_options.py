@@ -1,7 +1,7 @@
 """The options of a child, each as it says: on both servers."""
 
 import pytest
-from patterns.declaring import own, reconciling
+from patterns.declaring import behind, own, reconciling
 
 from samples.site import Site, SiteStatus, site
 from steersman import MergePatch, ObjectMeta, Unstructured
@@ -93,30 +93,15 @@ async def test_with_a_lock_another_writers_change_is_a_conflict(client, home, na
         await stage.seen(ConfigMap, "page")
         seen = await stage.client.view(ConfigMap, home.key._replace(name="page"))
 
-        class Behind:
-            """A cache that has not seen the change of another yet."""
+        async def view(kind, key):
+            return seen
 
-            def look(self, kind, key):
-                return ...
-
-            async def view(self, kind, key):
-                return seen
-
-            def __getattr__(self, name):
-                return getattr(real, name)
-
-        real = stage.client
         await client.patch(ConfigMap, (namespace, "page"), MergePatch({"data": {"theirs": "1"}}))
-        stage.ctx = with_client(stage.ctx, Behind())
+        # The cache has not seen the change of another yet.
+        stage.ctx = behind(stage.ctx, look=lambda kind, key: ..., view=view)
         with pytest.raises(Conflict):
             await stage.run(declare(page(text="new"), lock=True), pruning=False)
         assert (await stage.run(declare(page(text="new")), pruning=False))[0].object.data["text"] == "new"
-
-
-def with_client(ctx, client):
-    from msgspec import structs
-
-    return structs.replace(ctx, client=client)
 
 
 async def test_what_is_shared_has_no_owner_and_is_never_pruned(client, home, namespace):

@@ -1,7 +1,7 @@
 """Children that are declared no longer go; nothing else does. And all of them in order, when their owner goes."""
 
 import pytest
-from patterns.declaring import own, reconciling
+from patterns.declaring import behind, own, reconciling
 
 from steersman import MergePatch, ObjectMeta
 from steersman.kinds.core_v1 import ConfigMap, Secret
@@ -97,27 +97,16 @@ async def test_a_child_that_changed_since_it_was_seen_is_looked_at_again_first(c
         seen = await stage.client.views_owned_by(ConfigMap, home.metadata.uid)
         taken = await client.patch(ConfigMap, (namespace, "a"), MergePatch({"metadata": {"ownerReferences": None}}))
 
-        class Behind:
-            """A cache that has not seen yet that the child was given away."""
+        async def views_owned_by(kind, uid, *, but=()):
+            return seen
 
-            async def views_owned_by(self, kind, uid, *, but=()):
-                return seen
-
-            def __getattr__(self, name):
-                return getattr(real, name)
-
-        real, ctx = stage.client, stage.ctx
-        stage.ctx = replaced(ctx, Behind())
+        # The cache has not seen yet that the child was given away.
+        ctx = stage.ctx
+        stage.ctx = behind(ctx, look=ctx.client.pipeline.memory.look, views_owned_by=views_owned_by)
         assert (await stage.run(nothing)).pruned == ()
         stage.ctx = ctx
         await stage.seen(ConfigMap, "a", lambda view: view.resource_version == taken.metadata.resource_version)
         assert (await stage.run(nothing)).writes == []
-
-
-def replaced(ctx, client):
-    from msgspec import structs
-
-    return structs.replace(ctx, client=client)
 
 
 async def test_phases_are_deleted_in_reverse_order_each_when_the_next_is_gone(client, home, namespace):

@@ -127,7 +127,11 @@ def asked_by_a_reconcile(scene, causes=None):
     names = ("home", "other", "third", "fourth", *(f"s{number}" for number in range(9)))
     new = Causes(tuple(Cause(what="object", created=f"uid-{name}") for name in names))
     ctx = Context(
-        SimpleNamespace(epoch=0), Request(Key("web", "home")), new if causes is None else causes, None, "scene"
+        SimpleNamespace(pipeline=SimpleNamespace(epoch=0)),
+        Request(Key("web", "home")),
+        new if causes is None else causes,
+        None,
+        "scene",
     )
     return reconcile_in(ctx, Scene(scene))
 

@@ -9,7 +9,15 @@ from samples.site import Site
 from steersman import Client
 from steersman.aio import Supervisor
 from steersman.cache import StoredObject, StoredView
-from steersman.controller import Controller, ControllerOptions, ObjectEvent, ReconcileClient, Request, SourceStatistics
+from steersman.controller import (
+    Controller,
+    ControllerOptions,
+    ObjectEvent,
+    ReconcileClient,
+    Request,
+    SourceStatistics,
+    reconcile_pipeline,
+)
 from steersman.controller.context import Context
 from steersman.objects import Key, PartialObjectMetadata, decode
 
@@ -25,7 +33,7 @@ class NoServer:
 
 
 def unconnected(log):
-    return ReconcileClient(Client(NoServer()), (log,))
+    return ReconcileClient(reconcile_pipeline(Client(NoServer()), (log,)))
 
 
 class Feed:

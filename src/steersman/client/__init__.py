@@ -33,7 +33,11 @@ from steersman.client.credentials.credentials import (
 )
 from steersman.client.credentials.identity import credentials_for as credentials_for
 from steersman.client.discovery import Discovery as Discovery
-from steersman.client.observed_client import ObservedClient as ObservedClient
+from steersman.client.patch_documents import (
+    MergePatch as MergePatch,
+    Patch as Patch,
+    StrategicPatch as StrategicPatch,
+)
 from steersman.client.results import (
     Added as Added,
     Bookmark as Bookmark,
@@ -50,38 +54,34 @@ from steersman.client.retries import (
     RetryPolicy as RetryPolicy,
     retry_on_conflict as retry_on_conflict,
 )
-from steersman.client.session import RequestObserver as RequestObserver
-from steersman.client.transports import transport_for as transport_for
-from steersman.client.unserved_kinds import kind_not_served as kind_not_served
-from steersman.client.verbs.observers import (
-    Before as Before,
-    CachedReads as CachedReads,
-    Intent as Intent,
-    Intents as Intents,
-    Write as Write,
-    WriteObserver as WriteObserver,
-)
-from steersman.client.verbs.patch_documents import (
-    MergePatch as MergePatch,
-    Patch as Patch,
-    StrategicPatch as StrategicPatch,
-)
-from steersman.client.verbs.prepared_apply import (
-    NO_VERSION as NO_VERSION,
-    PreparedApply as PreparedApply,
-    start_of_metadata as start_of_metadata,
-)
-from steersman.client.verbs.reads import (
+from steersman.client.selections import (
     KeyLike as KeyLike,
     ListSelection as ListSelection,
-    MetadataReader as MetadataReader,
-    Reader as Reader,
-    Reading as Reading,
     WatchSelection as WatchSelection,
 )
-from steersman.client.verbs.saves import AnyClient as AnyClient
-from steersman.client.verbs.watches import Watch as Watch
-from steersman.client.verbs.writes import Deletion as Deletion, PatchTarget as PatchTarget, Writer as Writer
+from steersman.client.session import RequestObserver as RequestObserver
+from steersman.client.stages.applies import ApplyStage as ApplyStage
+from steersman.client.stages.observers import (
+    Before as Before,
+    Intent as Intent,
+    Intents as Intents,
+    ObjectCache as ObjectCache,
+    Write as Write,
+    WriteObserver as WriteObserver,
+    nothing_before as nothing_before,
+)
+from steersman.client.stages.pipeline import Pipeline as Pipeline
+from steersman.client.stages.prepared_apply import (
+    NO_VERSION as NO_VERSION,
+    PreparedApply as PreparedApply,
+    prepare_apply as prepare_apply,
+    start_of_metadata as start_of_metadata,
+)
+from steersman.client.transports import transport_for as transport_for
+from steersman.client.unserved_kinds import kind_not_served as kind_not_served
+from steersman.client.verbs.reader import MetadataReader as MetadataReader, Reader as Reader
+from steersman.client.verbs.verbs import Deletion as Deletion, PatchTarget as PatchTarget, Verbs as Verbs
+from steersman.client.watches import Watch as Watch
 
 # Imported on first use: a client in a Pod, or one with an explicit Config, reads no kubeconfig.
 if TYPE_CHECKING:

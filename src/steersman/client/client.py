@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
-import copy
 import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterable
 from contextlib import asynccontextmanager
+from copy import copy
 from pathlib import Path
 from typing import Any, Self, TypedDict, Unpack
 
+from msgspec.structs import replace
+
 from steersman._version import __version__
-from steersman.aio import Closable
 from steersman.client.bindings import Attempt
 from steersman.client.configuration.config import Config
 from steersman.client.credentials.credentials import Credentials, StaticCredentials
 from steersman.client.credentials.identity import credentials_for
 from steersman.client.discovery import Discovery
-from steersman.client.observed_client import ObservedClient
+from steersman.client.kind_bindings import KindBindings
 from steersman.client.results import ServerWarning
 from steersman.client.retries import RateLimit, RetryPolicy
-from steersman.client.session import RequestObserver, Session, log_warning
+from steersman.client.session import RequestObserver, Session, SessionOptions, log_warning
+from steersman.client.stages.observers import Before, Intents, ObjectCache, WriteObserver, nothing_before
+from steersman.client.stages.pipeline import Pipeline
+from steersman.client.stages.write_settings import WriteSettings
 from steersman.client.transports import MAX_CONNECTIONS, transport_for
 from steersman.client.verbs.installation import install
-from steersman.client.verbs.observers import Before, CachedReads, Intents, WriteObserver, nothing_before
-from steersman.client.verbs.reads import MetadataReader
-from steersman.client.verbs.saves import AnyClient
+from steersman.client.verbs.verbs import Verbs
 from steersman.objects import Object
 from steersman.transport import Transport
 from steersman.wire import FieldValidation, HttpRequest, parse_query
@@ -51,7 +53,7 @@ class ClientOptions(TypedDict, total=False):
     on_warning: Callable[[ServerWarning], None]
 
 
-class Client(Closable, AnyClient):
+class Client(Verbs):
     """Reads and writes objects of any kind on one API server, as one user.
 
     ```python
@@ -75,9 +77,7 @@ class Client(Closable, AnyClient):
         if unknown := options.keys() - ClientOptions.__annotations__.keys():
             known = ", ".join(ClientOptions.__annotations__)
             raise TypeError(f"unknown client option {', '.join(sorted(unknown))}; the options are {known}")
-        session = Session(
-            transport,
-            credentials or StaticCredentials(),
+        sending = SessionOptions(
             headers=(("User-Agent", options.get("user_agent", USER_AGENT)),),
             retry=options.get("retry", RetryPolicy()),
             rate_limit=options.get("rate_limit"),
@@ -85,13 +85,15 @@ class Client(Closable, AnyClient):
             server=server,
             on_warning=options.get("on_warning", log_warning),
         )
-        namespace = options.get("namespace", "default")
-        super().__init__(session, Discovery(session), namespace=namespace)
+        settings = WriteSettings(
+            field_manager=options.get("field_manager", ""),
+            field_validation=options.get("field_validation"),
+            validate=options.get("validate", True),
+        )
+        session = Session(transport, credentials or StaticCredentials(), sending)
+        kinds = KindBindings(Discovery(session), namespace=options.get("namespace", "default"))
+        super().__init__(Pipeline.plain(session, kinds, settings))
         self.server = server
-        self._field_manager = options.get("field_manager", "")
-        self._field_validation = options.get("field_validation")
-        self._validate = options.get("validate", True)
-        self.metadata = MetadataReader(session, self.discovery, namespace=namespace)
 
     def __repr__(self) -> str:
         return f"<Client of {self.server or 'an API server in this process'}>"
@@ -130,12 +132,9 @@ class Client(Closable, AnyClient):
         ``observer`` is notified of what no transport sees: retries, and waits for the rate limit. ``field_manager``
         overrides the name it writes under; ``formerly`` lists earlier names.
         """
-        client = copy.copy(self)
-        client._field_manager = field_manager or self._field_manager  # noqa: SLF001 - its own
-        client._formerly = formerly or self._formerly  # noqa: SLF001 - its own
-        client._session = self._session.with_transport(wrap(self._session.transport), observer=observer)  # noqa: SLF001 - its own
-        client.metadata = MetadataReader(client._session, self.discovery, namespace=self.namespace)  # noqa: SLF001
-        return client
+        names = {"field_manager": field_manager, "formerly": formerly}
+        settings = replace(self.pipeline.settings, **{name: given for name, given in names.items() if given})
+        return self._over(self._session.with_transport(wrap(self._session.transport), observer=observer), settings)
 
     def dedicated(self) -> Self:
         """The same client with its own connections and without the rate limit; close it after use.
@@ -143,35 +142,43 @@ class Client(Closable, AnyClient):
         Its requests never wait for other requests of this client. It shares connections with this client if the
         transport cannot make others: see `steersman.transport.Separable`.
         """
-        client = copy.copy(self)
-        client._session = self._session.dedicated()  # noqa: SLF001 - its own
-        client.metadata = MetadataReader(client._session, self.discovery, namespace=self.namespace)  # noqa: SLF001
-        return client
+        return self._over(self._session.dedicated(), self.pipeline.settings)
 
     def not_waiting(self) -> Self:
         """The same client, which raises immediately instead of waiting for the server's Retry-After.
 
         Controllers use it: they requeue the key after that time and free the worker.
         """
-        client = copy.copy(self)
-        client._session = self._session.not_waiting()  # noqa: SLF001 - its own
-        client.metadata = MetadataReader(client._session, self.discovery, namespace=self.namespace)  # noqa: SLF001
+        return self._over(self._session.not_waiting(), self.pipeline.settings)
+
+    @property
+    def _session(self) -> Session:
+        return self.pipeline.server.session
+
+    def _over(self, session: Session, settings: WriteSettings) -> Self:
+        client = copy(self)
+        client.pipeline = Pipeline.plain(session, self.pipeline.kinds, settings)
         return client
+
+    @property
+    def live(self) -> Self:
+        """This client: it has no cache."""
+        return self
 
     def observed(
         self,
         observers: Iterable[WriteObserver] = (),
         *,
-        reads: CachedReads | None = None,
+        cache: ObjectCache | None = None,
         before: Before = nothing_before,
         intents: Intents | None = None,
-    ) -> ObservedClient:
-        """The same client, which notifies observers of its writes; see `steersman.client.verbs.observers`.
+    ) -> Verbs:
+        """A client that notifies observers of its writes; see `steersman.client.stages.observers`. This one closes it.
 
-        ``reads`` answers get and list, ``before`` returns an object's last known state before a write, and ``intents``
+        ``cache`` answers get and list, ``before`` returns an object's last known state before a write, and ``intents``
         decides which applies need no request.
         """
-        return ObservedClient(self, observers, reads=reads, before=before, intents=intents)
+        return Verbs(self.pipeline.observed(observers, cache=cache, before=before, intents=intents))
 
     async def request(self, method: str, path: str, *, body: bytes | None = None, accept: str = "*/*") -> bytes:
         """Send any request and return the body: for non-resource endpoints such as ``/version`` or ``/metrics``."""
@@ -212,6 +219,12 @@ class Client(Closable, AnyClient):
     async def close(self) -> None:
         """Close all connections."""
         await self._session.transport.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
 
 
 class Connecting:

@@ -15,9 +15,8 @@ from steersman.aio import Closable
 from steersman.client.bindings import Attempt, Binding
 from steersman.client.client import Client
 from steersman.client.session import forget_context
-from steersman.client.verbs.reads import MetadataReader
 from steersman.errors import ApiError, KindNotServed, ProtocolError
-from steersman.objects import Kind, Object
+from steersman.objects import Kind, Object, PartialObjectMetadata
 from steersman.transport import Response
 from steersman.wire import (
     FrameSplitter,
@@ -38,15 +37,15 @@ class RawReads:
     """Lists and watches of one kind, as bytes: ``RawReads(client, Site)``."""
 
     def __init__(self, client: Client, kind: type[Object] | Kind, *, metadata_only: bool = False) -> None:
-        self._reader: Client | MetadataReader = client.metadata if metadata_only else client
-        self._session = client._session.asking_once()  # noqa: SLF001 - a private name of the same room
+        self._reads = client.pipeline.metadata if metadata_only else client.pipeline.server
+        self._session = self._reads.session.asking_once()
         self.kind = kind
         #: The names under which the client owns fields, the current one first.
         self.field_managers = client.field_managers
 
     async def binding(self) -> Binding[Any]:
         """The binding of the kind; `KindNotServed` if the server does not serve it."""
-        return await self._reader._bind(self.kind)  # noqa: SLF001 - a private name of the same room
+        return await self._reads.kinds.bind(self.kind)
 
     async def page(self, namespace: str, options: ListOptions) -> RawList:
         """Read one page of the collection; an empty namespace means all namespaces."""
@@ -56,12 +55,12 @@ class RawReads:
             method="GET",
             path=binding.path(namespace),
             query=options.to_query(),
-            headers=self._reader._accept_list,  # noqa: SLF001 - a private name of the same room
+            headers=self._reads.accept_list,
         )
         body = await self._asked(self._session.send(request, tried=tried))
         try:
             page = split_list(body)
-            check_list_kind(page, binding.gvk, metadata_only=isinstance(self._reader, MetadataReader))
+            check_list_kind(page, binding.gvk, metadata_only=binding.reads == PartialObjectMetadata.__name__)
         except ProtocolError as error:
             problem = str(error)
         else:
@@ -77,7 +76,7 @@ class RawReads:
             method="GET",
             path=binding.path(namespace),
             query=options.to_query(),
-            headers=self._reader._accept_object,  # noqa: SLF001 - a private name of the same room
+            headers=self._reads.accept_object,
         )
         response: Response = await self._asked(self._session.stream(request, tried=tried))
         return RawWatch(response, tried, idle_timeout=idle_timeout)
@@ -87,9 +86,7 @@ class RawReads:
             return await answer
         except KindNotServed:
             if isinstance(self.kind, Kind):
-                # the kind may come back with another resource name or scope
-                self._reader._bindings.pop(self.kind, None)  # noqa: SLF001 - a private name of the same room
-                self._reader.discovery.invalidate()
+                self._reads.kinds.forget(self.kind)
             raise
 
 

@@ -10,19 +10,19 @@ Guarantees
 from __future__ import annotations
 
 import asyncio
-import copy
 import logging
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple, Protocol, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from steersman.client.bindings import Attempt, holds_object, is_gone
 from steersman.client.configuration.secrecy import HiddenHeaders
 from steersman.client.credentials.credentials import Credentials, Headers
 from steersman.client.results import ServerWarning
 from steersman.client.retries import RateLimit, RetryPolicy
-from steersman.client.unserved_kinds import kind_not_served
+from steersman.client.unserved_kinds import ServedVersions, kind_not_served
 from steersman.errors import (
     ApiError,
     ConnectionFailed,
@@ -43,7 +43,6 @@ from steersman.wire import (
     AGGREGATED_DISCOVERY,
     HttpRequest,
     error_from_response,
-    parse_aggregated_discovery,
     parse_warnings,
     raise_for_failure,
 )
@@ -54,8 +53,6 @@ T = TypeVar("T")
 
 #: The longest error body that is read; for a longer one the status code must do.
 _REFUSAL_MAX = 16 * 1024 * 1024
-#: For how many seconds, and of how many kinds, the served versions are kept: an informer tries again and again.
-_VERSIONS_KEPT, _VERSIONS_MAX = 30.0, 1000
 
 
 def log_warning(warning: ServerWarning) -> None:
@@ -86,61 +83,58 @@ class RequestObserver(Protocol):
         ...
 
 
+class SessionOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """How a session sends."""
+
+    headers: Headers
+    retry: RetryPolicy
+    rate_limit: RateLimit | None
+    #: Seconds for each attempt of a request, and for the head of a stream.
+    timeout: float
+    #: The server's address, for messages.
+    server: str
+    on_warning: Callable[[ServerWarning], None]
+    observer: RequestObserver | None = None
+    #: Shared by all sessions of a client.
+    versions: ServedVersions = msgspec.field(default_factory=ServedVersions)
+
+
 class Session:
     """Sends requests over a transport as one user."""
 
-    def __init__(
-        self,
-        transport: Transport,
-        credentials: Credentials,
-        *,
-        headers: Headers,
-        retry: RetryPolicy,
-        rate_limit: RateLimit | None,
-        timeout: float,
-        server: str,
-        on_warning: Callable[[ServerWarning], None],
-    ) -> None:
+    def __init__(self, transport: Transport, credentials: Credentials, options: SessionOptions) -> None:
         self.transport = transport
         self._credentials = credentials
-        self._headers = headers
-        self._retry = retry
-        self._rate_limit = rate_limit
-        self._timeout = timeout
-        self.server = server
-        self._on_warning = on_warning
-        self._observer: RequestObserver | None = None
-        #: The versions in which the server serves kinds that it does not serve as requested, and when they were read.
-        self._versions: dict[GroupVersionKind, tuple[float, tuple[str, ...]]] = {}
+        self._options = options
+
+    @property
+    def server(self) -> str:
+        """The server's address; empty for one in this process."""
+        return self._options.server
 
     def warn(self, text: str, tried: Attempt) -> None:
         """Report a write that is allowed but probably a mistake."""
-        self._on_warning(ServerWarning(text, str(tried)))
+        self._options.on_warning(ServerWarning(text, str(tried)))
 
     def with_transport(self, transport: Transport, *, observer: RequestObserver | None = None) -> Session:
         """The same user and limits over another transport; ``observer`` replaces the current one if given."""
-        session = copy.copy(self)
-        session.transport = transport
-        session._observer = observer or self._observer  # noqa: SLF001 - it is ourselves
-        return session
+        options = replace(self._options, observer=observer) if observer is not None else self._options
+        return Session(transport, self._credentials, options)
 
     def dedicated(self) -> Session:
         """The same user with its own connections, without the rate limit."""
-        session = self.with_transport(separated(self.transport))
-        session._rate_limit = None  # noqa: SLF001 - it is ourselves
-        return session
+        return Session(separated(self.transport), self._credentials, replace(self._options, rate_limit=None))
 
     def asking_once(self) -> Session:
         """The same user and limits, without retries."""
-        session = copy.copy(self)
-        session._retry = RetryPolicy(attempts=1)  # noqa: SLF001 - it is ourselves
-        return session
+        return self._retrying(RetryPolicy(attempts=1))
 
     def not_waiting(self) -> Session:
         """The same user and limits; raises instead of waiting for a Retry-After."""
-        session = copy.copy(self)
-        session._retry = msgspec.structs.replace(self._retry, maximum_retry_after=0.0)  # noqa: SLF001 - it is ourselves
-        return session
+        return self._retrying(replace(self._options.retry, maximum_retry_after=0.0))
+
+    def _retrying(self, retry: RetryPolicy) -> Session:
+        return Session(self.transport, self._credentials, replace(self._options, retry=retry))
 
     async def answer(self, request: HttpRequest, *, tried: Attempt) -> Answer:
         """Send and return a successful response."""
@@ -203,7 +197,7 @@ class Session:
 
     async def delete_many(self, request: HttpRequest, *, tried: Attempt, namespace: str = "") -> bytes:
         """Delete a collection, in one ``namespace`` or in all; return the objects as they were before, or a Status."""
-        del namespace  # the path contains it; an observed session uses it
+        del namespace  # the path contains it; `ObservedSender` uses it
         body = await self.send(request, tried=tried)
         if not holds_object(body):
             raise self._strange(body, request, tried)
@@ -229,14 +223,14 @@ class Session:
         renewed = False
         while True:
             attempt += 1
-            if self._rate_limit is not None:
-                await self._within_limit(self._rate_limit, request)
+            if self._options.rate_limit is not None:
+                await self._within_limit(self._options.rate_limit, request)
             credentials = HiddenHeaders(await self._credentials.headers())
             outgoing = HttpRequest(
                 method=request.method,
                 path=request.path,
                 query=request.query,
-                headers=(*self._headers, *credentials, *request.headers),
+                headers=(*self._options.headers, *credentials, *request.headers),
                 body=request.body,
             )
             try:
@@ -248,7 +242,7 @@ class Session:
                 self._repeated(request, 401)
             except ApiError as error:
                 forget_context(error)
-                delay = self._retry.delay_before_retry(error, attempt, read=request.method == "GET")
+                delay = self._options.retry.delay_before_retry(error, attempt, read=request.method == "GET")
                 if delay is None:
                     if request.method != "GET" and _may_have_happened(error):
                         raise _outcome_unknown(tried, error) from error
@@ -261,12 +255,12 @@ class Session:
         loop = asyncio.get_running_loop()
         began = loop.time()
         await limit.acquire()
-        if self._observer is not None:
-            self._observer.limited(request, loop.time() - began)
+        if self._options.observer is not None:
+            self._options.observer.limited(request, loop.time() - began)
 
     def _repeated(self, request: HttpRequest, code: int | None) -> None:
-        if self._observer is not None:
-            self._observer.repeated(request, code)
+        if self._options.observer is not None:
+            self._options.observer.repeated(request, code)
 
     async def _renew(self, rejected: Headers) -> bool:
         """Renew the rejected credentials; return whether others are available."""
@@ -293,7 +287,7 @@ class Session:
 
     async def _begin(self, request: HttpRequest, tried: Attempt, *, stream: bool) -> Response:
         """Send once; return a response with a success code or raise."""
-        response = await self.transport.send(request, stream=stream, timeout=self._timeout)
+        response = await self.transport.send(request, stream=stream, timeout=self._options.timeout)
         refusal: ApiError | None = None
         try:
             if warnings := response.headers.getall("Warning", ()):
@@ -318,7 +312,7 @@ class Session:
             return ProtocolError(f"{tried}: the server switches to another protocol ({response.status})")
         try:
             # for a stream, the transport bounds only the head
-            async with asyncio.timeout(self._timeout):
+            async with asyncio.timeout(self._options.timeout):
                 body = await response.read(_REFUSAL_MAX)
         except (ApiError, TimeoutError):
             body = b""
@@ -331,22 +325,12 @@ class Session:
 
     async def unserved(self, kind: GroupVersionKind, *, verb: str = "find") -> KindNotServed:
         """The error for a kind that the server does not serve; it names the versions that the server does serve."""
-        now = asyncio.get_running_loop().time()
-        asked, versions = self._versions.get(kind, (now - _VERSIONS_KEPT, ()))
-        if kind.group and now - asked >= _VERSIONS_KEPT:
-            if len(self._versions) >= _VERSIONS_MAX:
-                self._versions.clear()
-            versions = await self._versions_of(kind)
-            self._versions[kind] = (now, versions)
+        versions = await self._options.versions.of(kind, self._discovered)
         return kind_not_served(kind, self.server, verb=verb, versions=versions)
 
-    async def _versions_of(self, kind: GroupVersionKind) -> tuple[str, ...]:
+    async def _discovered(self) -> bytes:
         request = HttpRequest(method="GET", path="/apis", headers=(("Accept", AGGREGATED_DISCOVERY),))
-        try:
-            found = parse_aggregated_discovery(await self.asking_once().send(request, tried=Attempt("discover /apis")))
-        except ApiError:
-            return ()  # an old server, or the user may not discover: the error says the rest
-        return tuple(each.version for each in found.resources if (each.group, each.kind) == (kind.group, kind.kind))
+        return await self.asking_once().send(request, tried=Attempt("discover /apis"))
 
 
 def forget_context(error: ApiError) -> None:

@@ -2,8 +2,41 @@
 
 from __future__ import annotations
 
-from steersman.errors import ApiStatus, KindNotServed
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from steersman.errors import ApiError, ApiStatus, KindNotServed
 from steersman.objects import GroupVersionKind
+from steersman.wire import parse_aggregated_discovery
+
+#: For how many seconds, and of how many kinds, the served versions are kept: an informer tries again and again.
+_KEPT, _MAX = 30.0, 1000
+
+
+class ServedVersions:
+    """The versions in which a server serves kinds that it does not serve as requested."""
+
+    def __init__(self) -> None:
+        self._known: dict[GroupVersionKind, tuple[float, tuple[str, ...]]] = {}
+
+    async def of(self, kind: GroupVersionKind, discover: Callable[[], Awaitable[bytes]]) -> tuple[str, ...]:
+        """The versions of a kind; ``discover`` reads the groups that the server serves."""
+        now = asyncio.get_running_loop().time()
+        asked, versions = self._known.get(kind, (now - _KEPT, ()))
+        if kind.group and now - asked >= _KEPT:
+            if len(self._known) >= _MAX:
+                self._known.clear()
+            versions = await _discovered(kind, discover)
+            self._known[kind] = (now, versions)
+        return versions
+
+
+async def _discovered(kind: GroupVersionKind, discover: Callable[[], Awaitable[bytes]]) -> tuple[str, ...]:
+    try:
+        found = parse_aggregated_discovery(await discover())
+    except ApiError:
+        return ()  # an old server, or the user may not discover: the error says the rest
+    return tuple(each.version for each in found.resources if (each.group, each.kind) == (kind.group, kind.kind))
 
 
 def kind_not_served(

@@ -101,5 +101,6 @@ from steersman.controller.workers import (
     ControllerOptions as ControllerOptions,
 )
 from steersman.controller.writes.applies import INTENT_ANNOTATION as INTENT_ANNOTATION, merge_schema as merge_schema
+from steersman.controller.writes.pipeline import reconcile_pipeline as reconcile_pipeline
 from steersman.controller.writes.reconcile_client import ReconcileClient as ReconcileClient
 from steersman.controller.writes.write_log import Write as Write, WriteLog as WriteLog, WriteObserver as WriteObserver

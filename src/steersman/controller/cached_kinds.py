@@ -23,11 +23,11 @@ from steersman.cache import (
     as_selector,
 )
 from steersman.client import Client
-from steersman.controller.internals import InternalClient
 from steersman.controller.sources.events import KindLike, MergedEvent, ObjectEvent, View
 from steersman.controller.sources.mappers import Labels
 from steersman.controller.sources.source import Registration
 from steersman.controller.writes.applies import Applies
+from steersman.controller.writes.pipeline import reconcile_pipeline
 from steersman.controller.writes.reconcile_client import ReconcileClient
 from steersman.controller.writes.traces import traces_of
 from steersman.controller.writes.write_log import Write, WriteLog
@@ -144,16 +144,21 @@ class CachedKinds:
     def client_for(self, client: Client) -> Callable[[WriteLog], ReconcileClient]:
         """A factory of clients that read from the cache, and record their writes in it and in the reconcile's log."""
         client = client.not_waiting()
-        reads, recorder, traces = self._cache.reader(), CacheRecorder(self._cache), self.traces
+        cache, recorder, traces = self._cache.reader(), CacheRecorder(self._cache), self.traces
 
         def make(log: WriteLog) -> ReconcileClient:
             for kind, key in log.befores:
                 log.befores[kind, key] = self.before(kind, key) or b""
-            made = InternalClient(
-                client, (recorder, log, traces), reads=reads, before=self.before, intents=self.applies
+            return ReconcileClient(
+                reconcile_pipeline(
+                    client,
+                    (recorder, log, traces),
+                    cache=cache,
+                    before=self.before,
+                    memory=self.applies,
+                    epoch=self._cache.epoch,
+                )
             )
-            made.epoch = self._cache.epoch
-            return made
 
         return make
 

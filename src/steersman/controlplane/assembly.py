@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from steersman.apiserver import ApiServer, User
 from steersman.client import Client, RetryPolicy
-from steersman.controller import Controller, ControllerOptions, ReconcileClient
+from steersman.controller import Controller, ControllerOptions, ReconcileClient, reconcile_pipeline
 from steersman.controlplane import reconcilers
 from steersman.controlplane.definitions import EndingDefinitions
 from steersman.controlplane.object_changes import ObjectChanges
@@ -122,7 +122,7 @@ class Assembled:
             name,
             (),
             part,
-            client=lambda log: ReconcileClient(clients.current(), (log,)),
+            client=lambda log: ReconcileClient(reconcile_pipeline(clients.current(), (log,))),
             options=ControllerOptions(concurrency=_CONCURRENCY[name]),
             on_record=lambda _: self._on_news(),
         )

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 
 from steersman.aio import now
-from steersman.client import AnyClient
+from steersman.client import Verbs
 from steersman.controlplane.graph import Node
 from steersman.controlplane.object_changes import Owner
 from steersman.errors import ApiError
@@ -19,7 +19,7 @@ _log = logging.getLogger("steersman.controlplane")
 _COMPONENT = "garbage-collector-controller"
 
 
-async def report_misplaced(client: AnyClient, node: Node, owner: Owner) -> None:
+async def report_misplaced(client: Verbs, node: Node, owner: Owner) -> None:
     """Report on a dependent that its owner is not in its namespace."""
     # Imported late, because these kinds take long to import and such a reference is rare.
     from steersman.kinds.core_v1 import Event, EventSource, ObjectReference  # noqa: PLC0415

@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from steersman.aio import Backoff, Supervisor, randomness
-from steersman.client import AnyClient
+from steersman.client import Verbs
 from steersman.controller import (
     NO_EVENTS,
     Context,
@@ -57,7 +57,7 @@ _LONG_RUN = 60.0
 class DaemonRun(Generic[T]):
     """What a daemon's function gets: its object, which follows changes, and a client."""
 
-    def __init__(self, obj: T, client: AnyClient) -> None:
+    def __init__(self, obj: T, client: Verbs) -> None:
         #: The object as last seen.
         self.object = obj
         #: Reads from the server, and writes while this process leads.
@@ -152,7 +152,7 @@ class DaemonRuns(Generic[T]):
         finally:
             self._only_planned = False
 
-    def ensure(self, obj: T, client: AnyClient, events: Events = NO_EVENTS) -> None:
+    def ensure(self, obj: T, client: Verbs, events: Events = NO_EVENTS) -> None:
         """Start the function of an object, or show it the newer state."""
         if self._tasks is None or self._tasks.stopping or self._only_planned:
             return

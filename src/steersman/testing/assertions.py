@@ -88,8 +88,8 @@ class _Expectation:
 
     async def observe(self) -> AsyncGenerator[Found]:
         """Every state of the object from now on, beginning with the current one."""
-        binding = await self.client._bind(self.kind)  # noqa: SLF001 - parse the key as the client does
-        self.key = self.client._key(binding, self.given)  # noqa: SLF001
+        kinds = self.client.pipeline.kinds
+        self.key = kinds.key(await kinds.bind(self.kind), self.given)
         kind, where, name = (
             cast("type[Object]", self.kind),
             self.key.namespace or None,

@@ -20,7 +20,7 @@ import msgspec
 from steersman import aio
 from steersman.client.client import Client
 from steersman.client.events.series import Series, SeriesLog
-from steersman.client.verbs.patch_documents import MergePatch
+from steersman.client.patch_documents import MergePatch
 from steersman.errors import (
     AlreadyExists,
     ApiError,

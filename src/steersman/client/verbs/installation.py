@@ -14,8 +14,8 @@ from typing import Any
 
 from steersman.client.bindings import no_kind
 from steersman.client.results import Added, Modified
-from steersman.client.verbs.prepared_apply import NO_VERSION
-from steersman.client.verbs.writes import Writer
+from steersman.client.stages.prepared_apply import NO_VERSION
+from steersman.client.verbs.verbs import Verbs
 from steersman.errors import Conflict, KindNotServed, NotEstablished, WouldRemove
 from steersman.objects import GroupKind, Kind, Object, Unstructured, resource_version_of, tree_of
 
@@ -29,7 +29,7 @@ _ATTEMPTS = 5
 
 
 async def install(
-    client: Writer,
+    client: Verbs,
     classes: Iterable[type[Object]],
     *,
     timeout: float,  # noqa: ASYNC109
@@ -57,7 +57,7 @@ async def install(
         ) from None
 
 
-async def _apply(client: Writer, tree: dict[str, Any], *, force: bool, replace: bool) -> None:
+async def _apply(client: Verbs, tree: dict[str, Any], *, force: bool, replace: bool) -> None:
     """Apply a definition to exactly the version of the installed one that was compared with it."""
     from steersman.schemas import removed_parts  # noqa: PLC0415 - only programs that install pay
 
@@ -90,7 +90,7 @@ def _group_kind(cls: type[Object]) -> GroupKind:
     return cls.gvk().group_kind
 
 
-async def _wait_until_established(client: Writer, name: str) -> None:
+async def _wait_until_established(client: Verbs, name: str) -> None:
     fields = {"metadata.name": name}
     async with client.watch(CUSTOM_RESOURCE_DEFINITION, fields=fields, initial_events=True) as events:
         async for event in events:
@@ -104,7 +104,7 @@ async def _wait_until_established(client: Writer, name: str) -> None:
                     raise NotEstablished(f"install {name}: {refused.get('message')}; another definition uses the name")
 
 
-async def _wait_until_served(client: Writer, cls: type[Object]) -> None:
+async def _wait_until_served(client: Verbs, cls: type[Object]) -> None:
     """Wait for the server to serve the kind: each API server starts a moment after the definition is established."""
     while True:
         try:

@@ -20,7 +20,7 @@ from typing import Any, cast
 from weakref import WeakKeyDictionary
 
 from steersman.cache import StoredView as CacheView
-from steersman.client import Reading
+from steersman.client import Reader
 from steersman.controller import Context, ControllerBuilder, Stores, View, claiming, internal_client
 from steersman.errors import KindNotServed
 from steersman.objects import Key, Object
@@ -76,7 +76,7 @@ class ChildMemory:
         #: The uids of owners whose undeclared children were looked up by label in all kinds since the program started.
         self.searched: dict[Key, str] = {}
 
-    async def learn_scopes(self, client: Reading, *, again: bool = False) -> bool:
+    async def learn_scopes(self, client: Reader, *, again: bool = False) -> bool:
         """Ask the server which of the kinds without a class are namespaced. Returns whether it reported a new one.
 
         A kind that the server does not serve has no objects. It is looked up again after a while, or immediately with ``again``.

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, TypeVar, cast
 
-from steersman.client import Writer
+from steersman.client import Verbs
 from steersman.errors import ApiStatus, Conflict, Invalid, NotFound
 from steersman.objects import Object
 from steersman.patches import JsonPatch, Operation, json_patch, pointer
@@ -44,7 +44,7 @@ def has_finalizer(obj: Object, name: str) -> bool:
     return name in (obj.metadata.finalizers or ())
 
 
-async def add_finalizer(client: Writer, obj: ObjectT, name: str) -> ObjectT:
+async def add_finalizer(client: Verbs, obj: ObjectT, name: str) -> ObjectT:
     """Add a finalizer and return the updated object. Call it before the effect that the finalizer cleans up.
 
     An object that is being deleted accepts no finalizer. Raises ``ValueError`` if ``obj`` says that it is being deleted, and
@@ -72,7 +72,7 @@ async def add_finalizer(client: Writer, obj: ObjectT, name: str) -> ObjectT:
         raise _conflict(obj, f"add finalizer {name} to", "it is gone") from None
 
 
-async def remove_finalizer(client: Writer, obj: ObjectT, *names: str) -> ObjectT | None:
+async def remove_finalizer(client: Verbs, obj: ObjectT, *names: str) -> ObjectT | None:
     """Remove finalizers once their clean-up is done. Returns the updated object, or None if it is gone."""
     operations: list[Operation] = []
     # From the end, so that the indexes of earlier entries stay valid.
@@ -88,7 +88,7 @@ async def remove_finalizer(client: Writer, obj: ObjectT, *names: str) -> ObjectT
         return None
 
 
-async def _patch(client: Writer, obj: ObjectT, operations: list[Operation], tried: str) -> ObjectT:
+async def _patch(client: Verbs, obj: ObjectT, operations: list[Operation], tried: str) -> ObjectT:
     patch = JsonPatch.of(json_patch.test(_UID, obj.metadata.uid), *operations)
     try:
         found: Any = await client.patch(cast("Any", type(obj)), obj.key, patch)

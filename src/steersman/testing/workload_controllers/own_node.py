@@ -8,7 +8,7 @@ Guarantees
 from __future__ import annotations
 
 from steersman.aio import now
-from steersman.client import AnyClient, Client
+from steersman.client import Client, Verbs
 from steersman.controller import Context, ControllerPlan, Done, Reconciler, Request, controller_for
 from steersman.errors import AlreadyExists
 from steersman.kinds.core_v1 import Node, NodeCondition, NodeStatus
@@ -32,7 +32,7 @@ class OwnNode(Reconciler[Node]):
             await self.make(ctx.client)
         return Done()
 
-    async def make(self, client: AnyClient) -> None:
+    async def make(self, client: Verbs) -> None:
         """Create the Node in the state that a kubelet and the node controller produce."""
         labels = {"kubernetes.io/hostname": self._name, "kubernetes.io/os": "linux"}
         try:

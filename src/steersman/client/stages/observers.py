@@ -22,7 +22,7 @@ from typing import Any, Protocol, TypeAlias
 import msgspec
 
 from steersman.client.results import ListOf
-from steersman.client.verbs.reads import Labels
+from steersman.client.selections import Labels
 from steersman.objects import GroupVersionKind, Key, Object, Unstructured
 
 #: The bytes of an object as a reader would see it now; None if it is absent or unknown.
@@ -66,8 +66,8 @@ class WriteObserver(Protocol):
         ...
 
 
-class CachedReads(Protocol):
-    """The reading verbs, answered by a cache."""
+class ObjectCache(Protocol):
+    """A cache that answers get and list."""
 
     async def get(self, kind: Any, key: Key | str | tuple[str, str], /) -> Any:
         """One object."""

@@ -1,4 +1,4 @@
-"""A session that notifies observers of writes (see `steersman.client.verbs.observers` for the guarantees)."""
+"""A stage of sending that notifies observers of writes (see `steersman.client.stages.observers` for the guarantees)."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import msgspec
 
 from steersman.client.bindings import Attempt
 from steersman.client.foreign_changes import explains, explains_deletion
-from steersman.client.session import Answer, Session
-from steersman.client.verbs.observers import Before, Write, WriteObserver
+from steersman.client.session import Session
+from steersman.client.stages.observers import Before, Write, WriteObserver
 from steersman.errors import (
     ApiStatus,
     ConnectionFailed,
@@ -24,7 +24,6 @@ from steersman.errors import (
     Unauthorized,
 )
 from steersman.objects import AnyObject, GroupVersionKind, Key, Object, Unstructured, raw_bytes, resource_version_of
-from steersman.transport import Response
 from steersman.wire import HttpRequest, key_of, split_list
 
 #: The wording of every Kubernetes API server for a request that the authorizer denies.
@@ -34,38 +33,17 @@ _status_decoder = msgspec.json.Decoder(ApiStatus)
 _fields_decoder = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
-class ObservedSession(Session):
-    """A session that sends through another one and notifies observers of writes."""
+class ObservedSender:
+    """Sends writes through a session and notifies observers of them."""
 
     def __init__(self, session: Session, observers: tuple[WriteObserver, ...], before: Before) -> None:
-        # Session.__init__ is skipped on purpose: every request goes through the wrapped session.
-        self.transport = session.transport
-        self.server = session.server
         self._session = session
         self._observers = observers
         self._before = before
 
-    @property
-    def inner(self) -> Session:
-        """The session that it sends through, which notifies no observer."""
-        return self._session
-
     def warn(self, text: str, tried: Attempt) -> None:
+        """Report a write that is allowed but probably a mistake."""
         self._session.warn(text, tried)
-
-    async def answer(self, request: HttpRequest, *, tried: Attempt) -> Answer:
-        """Send without notifying: each writing verb notifies on its own."""
-        return await self._session.answer(request, tried=tried)
-
-    async def stream(self, request: HttpRequest, *, tried: Attempt) -> Response:
-        return await self._session.stream(request, tried=tried)
-
-    async def send(self, request: HttpRequest, *, tried: Attempt) -> bytes:
-        """Send and return the body; a write is reported as `touched`, since its result is unknown."""
-        with _Unknown(self._observers, request, tried):
-            body = await self._session.send(request, tried=tried)
-        self._touched(request, tried)
-        return body
 
     async def fetch(
         self, request: HttpRequest, decode: Callable[[bytes], AnyObject], *, tried: Attempt, reads: str = ""

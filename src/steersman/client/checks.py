@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, cast
 
 from steersman.client.bindings import Attempt
-from steersman.client.verbs.patch_documents import MergePatch, Patch, StrategicPatch
+from steersman.client.patch_documents import MergePatch, Patch, StrategicPatch
 from steersman.errors import DecodeError, NotNew, PartialObject
 from steersman.objects import (
     Key,
@@ -21,6 +22,22 @@ from steersman.objects import (
     to_json,
 )
 from steersman.patches import JsonPatch
+
+
+def check_write(
+    obj: Object | Unstructured,
+    tried: Attempt,
+    *,
+    validate: bool,
+    warn: Callable[[str, Attempt], None],
+    intent: bool = False,
+    subresource: str = "",
+) -> None:
+    """Check an object before it is sent, and warn of a status that the server will ignore."""
+    if validate:
+        check_constraints(obj, tried, intent=intent, subresource=subresource)
+    if not subresource and ignored_status(obj):
+        warn(STATUS_IGNORED, tried)
 
 
 def check_constraints(

@@ -1,0 +1,1 @@
+"""The stages below the verbs: reading, sending, applying."""

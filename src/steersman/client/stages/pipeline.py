@@ -1,0 +1,83 @@
+"""What lies below the verbs of a client: a stage that reads, one that sends writes, and one that applies.
+
+`Client` has the plain stages: every request goes to the server. Others can be stacked on them:
+
+- reading: `CachedReads` answers get and list from a cache, before `ServerReads`;
+- sending: `ObservedSender` notifies observers of writes, before `Session`;
+- applying: `RememberedApplies` skips what would change nothing, before `SentApplies`.
+
+`observed` stacks these. Below all stages is the transport, which the fence of a leader wraps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Self
+
+import msgspec
+from msgspec.structs import replace
+
+from steersman.client.bindings import Attempt
+from steersman.client.checks import check_write
+from steersman.client.kind_bindings import KindBindings
+from steersman.client.session import Session
+from steersman.client.stages.applies import ApplyStage, RememberedApplies, SentApplies
+from steersman.client.stages.cached_reads import CachedReads
+from steersman.client.stages.observed_sender import ObservedSender
+from steersman.client.stages.observers import Before, Intents, ObjectCache, WriteObserver, nothing_before
+from steersman.client.stages.senders import Sender
+from steersman.client.stages.server_reads import ServerReads
+from steersman.client.stages.write_settings import WriteSettings
+from steersman.objects import Object, Unstructured
+
+
+class Pipeline(msgspec.Struct, frozen=True):
+    """The stages of a client."""
+
+    kinds: KindBindings
+    settings: WriteSettings
+    #: Reads from the server: pages, watches and subresources always come from there.
+    server: ServerReads
+    #: The same, for metadata alone.
+    metadata: ServerReads
+    #: Get and list.
+    reads: ServerReads | CachedReads
+    sender: Sender
+    applies: ApplyStage
+
+    @classmethod
+    def plain(cls, session: Session, kinds: KindBindings, settings: WriteSettings) -> Self:
+        """The stages of a client whose requests all go to the server."""
+        server, metadata = ServerReads(session, kinds), ServerReads(session, kinds.metadata)
+        applies = SentApplies(session, validate=settings.validate)
+        return cls(kinds, settings, server, metadata, server, session, applies)
+
+    def observed(
+        self,
+        observers: Iterable[WriteObserver],
+        *,
+        cache: ObjectCache | None = None,
+        before: Before = nothing_before,
+        intents: Intents | None = None,
+    ) -> Self:
+        """The plain stages with others on top; see `Client.observed`."""
+        sender = ObservedSender(self.server.session, tuple(observers), before)
+        applies: ApplyStage = SentApplies(sender, validate=self.settings.validate)
+        if intents is not None:
+            # Without a cache, nothing can be skipped.
+            applies = RememberedApplies(applies, intents, skips=cache is not None)
+        reads = self.server if cache is None else CachedReads(cache, self.server)
+        return replace(self, reads=reads, sender=sender, applies=applies)
+
+    def live(self) -> Self:
+        """The same without the cache: reads from the server, and sends every apply."""
+        return replace(self, reads=self.server, applies=self.applies.live())
+
+    @property
+    def field_managers(self) -> tuple[str, ...]:
+        """The name under which this program owns fields, followed by its earlier names."""
+        return self.settings.field_managers
+
+    def check(self, obj: Object | Unstructured, tried: Attempt, *, subresource: str = "") -> None:
+        """Check an object before it is sent."""
+        check_write(obj, tried, validate=self.settings.validate, warn=self.sender.warn, subresource=subresource)

@@ -1,0 +1,172 @@
+"""The last stage of reading: get, list, pages and watch, from the server."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+from steersman.aio import collector_paused
+from steersman.client.bindings import Attempt, Binding
+from steersman.client.kind_bindings import KindBindings, MetadataBindings
+from steersman.client.results import ListOf, Undecodable
+from steersman.client.selections import AnyKind, KeyLike, ListSelection, WatchSelection, selector_text
+from steersman.client.session import Session
+from steersman.client.watches import Watch
+from steersman.errors import DecodeError, Expired, ProtocolError
+from steersman.objects import PartialObjectMetadata
+from steersman.wire import (
+    JSON,
+    PARTIAL_OBJECT_METADATA,
+    PARTIAL_OBJECT_METADATA_LIST,
+    HttpRequest,
+    ListOptions,
+    PageCount,
+    RawList,
+    WatchOptions,
+    check_list_kind,
+    key_of,
+    split_list,
+)
+
+#: Items per request when reading a whole list.
+PAGE = 500
+#: The most bytes of objects that `list` reads, unless the caller says otherwise: as many as in one response.
+LIST_MAX_BYTES = 256 * 1024 * 1024
+
+
+def decode_list(binding: Binding[Any], page: RawList) -> ListOf[Any]:
+    """Decode a page; an undecodable object does not affect the others."""
+    items: list[Any] = []
+    undecodable: list[Undecodable] = []
+    decode_item = binding.decode_item
+    with collector_paused():
+        for position, raw in enumerate(page.items):
+            try:
+                items.append(decode_item(raw))
+            except DecodeError as error:
+                undecodable.append(_undecodable(position, raw, error))
+    return ListOf(
+        items=items,
+        resource_version=page.resource_version or "",
+        continue_=page.continue_ or None,
+        remaining_item_count=page.remaining_item_count,
+        undecodable=undecodable,
+    )
+
+
+def _undecodable(position: int, raw: bytes, error: DecodeError) -> Undecodable:
+    key = key_of(raw)
+    # without a name, only its place in the page can tell which one it is
+    return Undecodable(key, error if key.name else DecodeError(f"items[{position}]: {error}"), raw)
+
+
+class ServerReads:
+    """Reads from the server, as one user; nothing is cached."""
+
+    def __init__(self, session: Session, kinds: KindBindings) -> None:
+        self.session = session
+        self.kinds = kinds
+        metadata_only = isinstance(kinds, MetadataBindings)
+        #: The headers of a request for one object or a watch, and for a list.
+        self.accept_object = (("Accept", PARTIAL_OBJECT_METADATA if metadata_only else JSON),)
+        self.accept_list = (("Accept", PARTIAL_OBJECT_METADATA_LIST if metadata_only else JSON),)
+
+    async def get(self, kind: AnyKind, key: KeyLike, resource_version: str | None) -> Any:
+        """Read one object, perhaps in a certain version."""
+        binding = self.kinds.get(kind) or await self.kinds.bind(kind)
+        key = self.kinds.key(binding, key)
+        query = (("resourceVersion", resource_version),) if resource_version else ()
+        request = HttpRequest(method="GET", path=binding.path(*key), query=query, headers=self.accept_object)
+        tried = Attempt("get", binding.gvk, key)
+        return await self.session.fetch(request, binding.decode, tried=tried, reads=binding.reads)
+
+    async def _page(
+        self, binding: Binding[Any], namespace: str | None, options: ListOptions, count: PageCount
+    ) -> tuple[ListOf[Any], float]:
+        """Read a page; also return how many seconds to wait before the next one."""
+        request = HttpRequest(
+            method="GET", path=binding.path(namespace or ""), query=options.to_query(), headers=self.accept_list
+        )
+        tried = Attempt("list", binding.gvk, f"in namespace {namespace}" if namespace and binding.namespaced else "")
+        body = await self.session.send(request, tried=tried)
+        try:
+            page = split_list(body)
+            check_list_kind(page, binding.gvk, metadata_only=binding.reads == PartialObjectMetadata.__name__)
+            delay = count.add(page)
+            return decode_list(binding, page), delay
+        except ProtocolError as error:
+            problem = str(error)
+        # raised outside of the handler: the handled error may contain a Secret
+        raise ProtocolError(f"{tried}: {problem}")
+
+    async def pages(
+        self, kind: AnyKind, selection: ListSelection, *, max_bytes: int | None = None
+    ) -> AsyncIterator[ListOf[Any]]:
+        """Read a collection page by page."""
+        binding = await self.kinds.bind(kind)
+        options = ListOptions(
+            label_selector=selector_text(selection.get("labels")),
+            field_selector=selector_text(selection.get("fields")),
+            limit=selection.get("limit", PAGE) or None,
+            resource_version=selection.get("resource_version") or "",
+            resource_version_match=selection.get("match", ""),
+        )
+        namespace = selection.get("namespace")
+        count = PageCount(max_bytes, "select fewer objects, call iterate(), or pass list(max_bytes=...)")
+        page, delay = await self._page(binding, namespace, options, count)
+        yield page
+        while token := page.continue_:
+            if delay:
+                await asyncio.sleep(delay)
+            page, delay = await self._page(binding, namespace, options.next_page(token), count)
+            yield page
+
+    async def list(self, kind: AnyKind, selection: ListSelection) -> ListOf[Any]:
+        """Read a collection whole; again in one response if the server drops the state of the first page."""
+        try:
+            return await self._all_pages(kind, selection)
+        except Expired:
+            if selection.get("limit", PAGE) == 0:
+                raise
+            selection["limit"] = 0
+            return await self._all_pages(kind, selection)
+
+    async def _all_pages(self, kind: AnyKind, selection: ListSelection) -> ListOf[Any]:
+        max_bytes = selection.get("max_bytes", LIST_MAX_BYTES)
+        pages = [page async for page in self.pages(kind, selection, max_bytes=max_bytes)]
+        if len(pages) == 1:
+            return pages[0]
+        return ListOf(
+            items=[item for page in pages for item in page.items],
+            resource_version=pages[-1].resource_version,
+            undecodable=[failure for page in pages for failure in page.undecodable],
+        )
+
+    async def iterate(self, kind: AnyKind, selection: ListSelection) -> AsyncIterator[Any]:
+        """Read a collection object by object; an undecodable one raises after the others of its page."""
+        async for page in self.pages(kind, selection):
+            for item in page.items:
+                yield item
+            for failure in page.undecodable:
+                raise failure.error
+
+    def watch(self, kind: AnyKind, selection: WatchSelection) -> Watch[Any]:
+        """Watch the changes of a kind."""
+        initial_events = selection.get("initial_events", False)
+        options = WatchOptions(
+            label_selector=selector_text(selection.get("labels")),
+            field_selector=selector_text(selection.get("fields")),
+            resource_version=selection.get("resource_version") or "",
+            resource_version_match="NotOlderThan" if initial_events else "",
+            send_initial_events=initial_events or None,
+            allow_bookmarks=selection.get("bookmarks", False) or initial_events,
+            timeout_seconds=selection.get("timeout_seconds"),
+        )
+
+        async def start() -> tuple[Binding[Any], HttpRequest]:
+            binding = await self.kinds.bind(kind)
+            path = binding.path(selection.get("namespace") or "")
+            return binding, HttpRequest(method="GET", path=path, query=options.to_query(), headers=self.accept_object)
+
+        return Watch(self.session, start, idle_timeout=selection.get("idle_timeout"))
