@@ -133,6 +133,7 @@ def test_tests_live_in_the_room_they_test() -> None:
         "crashes",  # operators that are killed again and again
         "e2e",  # Kubernetes' own suite on both servers
         "examples",  # the programs that users read
+        "seams",  # random programs over two operators, two versions, and what comes and goes
         "field_crds",  # definitions that people install
         "faults",  # the runtime while its surroundings fail
         "guarantees",  # the promises, one file each

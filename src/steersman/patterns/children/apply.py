@@ -29,7 +29,6 @@ from steersman.errors import ApiStatus, Conflict, Forbidden, NotFound
 from steersman.objects import Object, Unstructured, encode_any, resource_version_of, uid_of
 from steersman.patterns.children.change_log import log_change
 from steersman.patterns.children.conflicts import find_other_writer
-from steersman.patterns.children.former_names import taken_over
 from steersman.patterns.children.intent_annotation import has_intent_annotation
 from steersman.patterns.children.kept_children import client_of, with_mark_of
 from steersman.patterns.children.kinds import ChildIdentity
@@ -45,7 +44,7 @@ from steersman.patterns.children.membership import (
     was_made,
     was_marked,
 )
-from steersman.patterns.children.memory import ChildMemory
+from steersman.patterns.children.memory import ChildMemory, taken_over
 from steersman.patterns.children.outputs import Output, Outputs
 from steersman.patterns.children.problems import Problem, contested, namespace_problem, not_ours, outside_cache
 from steersman.patterns.children.shared_children import Share

@@ -26,7 +26,6 @@ from steersman.controller import Context, InternalClient, KindLike, internal_cli
 from steersman.errors import Conflict, KindNotServed
 from steersman.objects import GroupKind, Key, Object
 from steersman.patterns.children.change_log import log_change
-from steersman.patterns.children.former_names import taken_over
 from steersman.patterns.children.kept_children import keep
 from steersman.patterns.children.kinds import ChildIdentity, ProducedKind
 from steersman.patterns.children.membership import (
@@ -38,7 +37,7 @@ from steersman.patterns.children.membership import (
     state_of,
     was_made,
 )
-from steersman.patterns.children.memory import ChildMemory
+from steersman.patterns.children.memory import ChildMemory, taken_over
 from steersman.patterns.children.problems import made_again
 from steersman.wire import PropagationPolicy
 

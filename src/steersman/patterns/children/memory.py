@@ -21,7 +21,16 @@ from weakref import WeakKeyDictionary
 
 from steersman.cache import StoredView as CacheView
 from steersman.client import Reader
-from steersman.controller import Context, ControllerBuilder, Stores, View, claiming, internal_client
+from steersman.controller import (
+    Context,
+    ControllerBuilder,
+    InternalClient,
+    KindLike,
+    Stores,
+    View,
+    claiming,
+    internal_client,
+)
 from steersman.errors import KindNotServed
 from steersman.objects import Key, Object
 from steersman.patterns.children.conflicts import WriteConflicts
@@ -234,3 +243,17 @@ class _Owners:
 def _group(reference: Any) -> str:
     group, slash, _ = reference.api_version.rpartition("/")
     return group if slash else ""
+
+
+async def taken_over(client: InternalClient, memory: ChildMemory, kind: KindLike, view: CacheView) -> CacheView | None:
+    """The child after its ``managedFields`` entries of former names were renamed; None if it was deleted meanwhile.
+
+    A child with the mark of a former name (``Manager(name="new", formerly=("old",))``) is ours like any other. Every child
+    that a reconcile sees, declared or not, is moved to the current name. Once all objects were reconciled,
+    ``formerly=`` can be removed.
+    """
+    if len(client.field_managers) < 2 or not memory.takes_over_first(view.uid):
+        return view
+    if not await client.take_over(kind, view.key):
+        return view
+    return await client.view(kind, view.key)
