@@ -36,7 +36,9 @@ async def _discovered(kind: GroupVersionKind, discover: Callable[[], Awaitable[b
         found = parse_aggregated_discovery(await discover())
     except ApiError:
         return ()  # an old server, or the user may not discover: the error says the rest
-    return tuple(each.version for each in found.resources if (each.group, each.kind) == (kind.group, kind.kind))
+    served = (each for each in found.resources if (each.group, each.kind) == (kind.group, kind.kind))
+    # The server may have begun to serve the kind a moment ago.
+    return tuple(each.version for each in served if each.version != kind.version)
 
 
 def kind_not_served(
