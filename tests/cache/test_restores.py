@@ -46,6 +46,20 @@ def test_an_object_that_went_back_shows_a_restore_though_versions_went_on(heard,
     assert caplog.text.count(RESTORED) == 1
 
 
+def test_an_object_of_ours_that_no_watch_has_shown_is_reported_gone(heard):
+    """A CRD came and went between two lists. Without an event, its owner would not create the child again."""
+    streams = iter([saying(bookmark(10, end=True), 60, expired(), then="end"), saying(bookmark(5000, end=True))])
+
+    async def scenario(informer):
+        informer.add_handler(heard)
+        await informer.wait_synced()
+        informer.overlay.record_write(informer.intake.admit(json.dumps(config_map("ours", 20)).encode()))
+        return (await heard.until(lambda each: isinstance(each, Vanished), within=600))[-1]
+
+    _, gone = run(lambda query: next(streams), scenario)
+    assert gone.key == Key("default", "ours")
+
+
 def test_an_object_that_we_deleted_is_there_again(caplog):
     """The watch never showed the deletion, and the server has lost it."""
     again = frame("ADDED", config_map("kept", 10))

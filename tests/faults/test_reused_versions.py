@@ -20,6 +20,11 @@ def state(version, value):
     return StoredObject(key=KEY, resource_version=version, raw=msgspec.json.encode(tree), uid="u")
 
 
+def commit(informer, scope, objects, version, *, new_epoch):
+    for _ in informer.committing(scope, objects, version, new_epoch=new_epoch):
+        pass
+
+
 @pytest.fixture
 async def informer():
     """An informer that a test feeds by hand, and what its handler was told."""
@@ -32,7 +37,7 @@ async def informer():
 
     async with Supervisor() as tasks:
         tasks.start(registration.deliver(), name="handler")
-        informer.commit("", {KEY: state("10", "first")}, "10", new_epoch=False)
+        commit(informer, "", {KEY: state("10", "first")}, "10", new_epoch=False)
         await told(1)
         informer.apply("", (Put(state("12", "ours")),), "12")
         assert (await told(2)).unbroken
@@ -43,7 +48,7 @@ async def informer():
 async def test_a_version_of_before_the_restore_proves_nothing(informer):
     """Else the write of another would pass for the echo of our own, and its key would be lost."""
     informer, told = informer
-    informer.commit("", {KEY: state("9", "zeroth")}, "9", new_epoch=True)
+    commit(informer, "", {KEY: state("9", "zeroth")}, "9", new_epoch=True)
     assert not (await told(3)).unbroken
     informer.apply("", (Put(state("12", "theirs")),), "12")
     assert not (await told(4)).unbroken
@@ -54,7 +59,7 @@ async def test_a_version_of_before_the_restore_proves_nothing(informer):
 async def test_our_own_writes_were_ahead_of_the_watch(informer):
     informer, told = informer
     informer.overlay.record_write(state("15", "ours"))
-    informer.commit("", {KEY: state("9", "zeroth")}, "9", new_epoch=True)
+    commit(informer, "", {KEY: state("9", "zeroth")}, "9", new_epoch=True)
     await told(3)
     informer.apply("", (Put(state("15", "theirs")),), "15")
     assert not (await told(4)).unbroken
@@ -62,10 +67,10 @@ async def test_our_own_writes_were_ahead_of_the_watch(informer):
 
 async def test_another_state_of_the_same_version_is_told(informer):
     informer, told = informer
-    informer.commit("", {KEY: state("12", "theirs")}, "11", new_epoch=True)
+    commit(informer, "", {KEY: state("12", "theirs")}, "11", new_epoch=True)
     news = await told(3)
     assert isinstance(news, Changed)
     assert news.new.object.data == {"a": "theirs"}
-    informer.commit("", {KEY: state("12", "theirs")}, "12", new_epoch=False)
+    commit(informer, "", {KEY: state("12", "theirs")}, "12", new_epoch=False)
     informer.apply("", (Put(state("14", "last")),), "14")
     assert (await told(4)).new.object.data == {"a": "last"}

@@ -359,11 +359,6 @@ class Informer(Generic[T]):
         if self._on_restore is not None:
             self._on_restore()
 
-    def commit(self, scope: str, objects: dict[Key, StoredObject], resource_version: str, *, new_epoch: bool) -> None:
-        """Replace a scope with a complete list in one go."""
-        for _ in self.committing(scope, objects, resource_version, new_epoch=new_epoch):
-            pass
-
     def committing(
         self, scope: str, objects: dict[Key, StoredObject], resource_version: str, *, new_epoch: bool, began: int = 0
     ) -> Iterator[None]:
@@ -402,6 +397,7 @@ class Informer(Generic[T]):
         except GeneratorExit:
             self.disposal.add(*replacement.containers(), objects, entries=len(objects))
             raise
+        written = self.overlay.writes_until("" if new_epoch else resource_version, scope=scope)
         if new_epoch:
             self._reused = max(self._reused, self._highest(scope))
             self.overlay.clear(scope=scope)
@@ -411,6 +407,10 @@ class Informer(Generic[T]):
         differences = Noted(replacement.differences, self.disposal)
         for registration in self._registrations:
             registration.note_all(differences)
+        for last in written:  # those that are gone, and that no watch has ever shown
+            if self.store.get(last.key) is None and last.key not in replacement.differences:
+                for registration in self._registrations:
+                    registration.note(last.key, None, framed=False, last=last)
         self.disposal.add(*replaced.containers(), entries=len(replaced.objects))
         self.disposal.add(replacement.removed, objects, entries=max(len(replacement.removed), len(objects)))
         self.store.advance(scope, resource_version)

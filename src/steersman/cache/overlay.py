@@ -213,6 +213,17 @@ class Overlay:
         """Return our last write of each key; the store may have a newer state."""
         return [entry.written for entry in self._entries.values() if entry.written is not None]
 
+    def writes_until(self, watermark: str, *, scope: str = "") -> list[StoredObject]:
+        """Return our last writes in ``scope`` that a list at a version includes; all of them without a version."""
+        number = version_number(watermark)
+        return [
+            entry.written
+            for key, entry in self._entries.items()
+            if entry.written is not None
+            and (number is None or entry.floor <= number)
+            and (not scope or key.namespace == scope)
+        ]
+
     def touches(self, key: Key) -> bool:
         """Whether the visible state of a key may differ from the store's."""
         return key in self._entries or key in self._deleted_at
