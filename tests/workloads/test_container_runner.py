@@ -26,6 +26,7 @@ from samples.container_runtimes import (
 )
 from samples.eventually import eventually
 from steersman.aio import Supervisor, name_suffix
+from steersman.workloads import containers
 from steersman.workloads.containers import (
     DOCKER,
     PODMAN,
@@ -513,6 +514,11 @@ async def test_the_reaper_and_the_next_session_end_processes_that_podman_has_los
             "the container cannot execute /etc: permission denied",
             126,
         ),
+        (
+            'Error: runc: runc create failed: unable to start container process: exec: "": executable file not found in $PATH',
+            ": command not found in the container",
+            127,
+        ),
     ],
 )
 def test_a_command_that_a_container_cannot_execute_is_named(words: str, message: str, code: int) -> None:
@@ -524,6 +530,29 @@ def test_a_command_that_a_container_cannot_execute_is_named(words: str, message:
 def test_a_program_that_the_runtime_lacks_is_no_command_of_the_container() -> None:
     words = 'Error: could not find slirp4netns: exec: "slirp4netns": executable file not found in $PATH'
     assert not isinstance(failure(("podman", "start"), 125, words), CannotExecute)
+
+
+def test_a_command_that_a_build_lacks_is_a_failure_of_the_build() -> None:
+    words = "Error: building at STEP: crun: executable file `foo` not found in $PATH"
+    assert not isinstance(failure(("podman", "build", "."), 125, words), CannotExecute)
+
+
+async def test_the_reaper_waits_for_a_runtime_that_fails(tmp_path: Path) -> None:
+    """Else it would end, and the containers that it promised to remove would stay."""
+    program, down, looks = tmp_path / "podman", tmp_path / "down", tmp_path / "looks"
+    down.touch()
+    program.write_text(f"#!/bin/sh\necho >> {looks}\n[ ! -e {down} ] || exit 125\n")
+    program.chmod(0o755)
+    reaper = Path(containers.__file__).with_name("reaper.py")
+    pipe = asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(sys.executable, reaper, "session=1", program, stdin=pipe)
+    process.stdin.write(b"done\n")
+    process.stdin.close()
+    await eventually(lambda: looks.exists() and len(looks.read_text()) > 2)
+    assert process.returncode is None
+    down.unlink()
+    async with asyncio.timeout(60):
+        assert await process.wait() == 0
 
 
 def test_no_key_of_a_user_detaches_a_terminal() -> None:

@@ -121,7 +121,9 @@ def failure(argv: Sequence[str], code: int, stderr: str) -> ContainerRuntimeErro
         reason += (
             ': write the registry, such as docker.io/library/NAME, or set unqualified-search-registries = ["docker.io"]'
         )
-    if (cannot_execute := _cannot_execute(reason)) is not None:
+    # A build runs commands too; that one of them failed is a failure of the build.
+    starts = not {"build", "pull"} & set(argv[:6])
+    if starts and (cannot_execute := _cannot_execute(reason)) is not None:
         return cannot_execute
     for words, error in _REASONS:
         if words.search(reason):
@@ -135,8 +137,10 @@ def _cannot_execute(reason: str) -> CannotExecute | None:
     if found is None:
         return None
     parts = found.groupdict()
-    command = next(each for each in (parts["runc"], parts["missing"], parts["crun"], parts["process"]) if each)
-    why = next(each for each in (parts["why"], parts["path"], parts["denied"], parts["reason"]) if each)
+    command = next(
+        each for each in (parts["runc"], parts["missing"], parts["crun"], parts["process"]) if each is not None
+    )
+    why = next(each for each in (parts["why"], parts["path"], parts["denied"], parts["reason"]) if each is not None)
     if _NOT_FOUND.search(why):
         return CannotExecute(f"{command}: command not found in the container", _MISSING_CODE)
     # The runtimes repeat the reason in their own words after a colon.

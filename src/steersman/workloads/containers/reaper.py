@@ -59,25 +59,32 @@ def main(label: str, program: list[str]) -> None:
 
 def _remove(label: str, program: list[str]) -> bool:
     """Remove all that has the label, in the order of use. Returns whether there was any."""
-    containers = _output(*program, "container", "ls", "--all", "--quiet", "--filter", f"label={label}")
+    containers = _listed(*program, "container", "ls", "--all", "--quiet", "--filter", f"label={label}")
     if containers:
-        # Each container has its own stop timeout; removing by force would not give it that.
-        _output(*program, "stop", *containers)
-        _output(*program, "rm", "--force", "--volumes", *containers)
+        # Each container has its own stop timeout, which may be long; removing by force would not give it that.
+        _run(*program, "stop", *containers, within=_TOGETHER)
+        _run(*program, "rm", "--force", "--volumes", *containers)
     found = bool(containers)
     for kind in ("network", "volume"):
-        names = _output(*program, kind, "ls", "--format", "{{.Name}}", "--filter", f"label={label}")
+        names = _listed(*program, kind, "ls", "--format", "{{.Name}}", "--filter", f"label={label}")
         if names:
-            _output(*program, kind, "rm", *names)
+            _run(*program, kind, "rm", *names)
         found = found or bool(names)
     return found
 
 
-def _output(*command: str) -> list[str]:
-    done = subprocess.run(  # noqa: S603 - the command line of the runtime
-        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=_COMMAND
-    )
+def _listed(*command: str) -> list[str]:
+    """What a command of the runtime lists; OSError if it fails, because then what is left is not known."""
+    done = _run(*command)
+    if done.returncode:
+        raise OSError(done.stderr)
     return done.stdout.split()
+
+
+def _run(*command: str, within: float = _COMMAND) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(  # noqa: S603 - the command line of the runtime
+        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=within
+    )
 
 
 def _is_alive(pid: str) -> bool:

@@ -106,7 +106,8 @@ class Session:
         with suppress(TimeoutError):
             async with asyncio.timeout(_LAST_LOOK):
                 if await self._reaper.wait() == 0 and self._file is not None:
-                    self._file.unlink(missing_ok=True)
+                    with suppress(OSError):
+                        self._file.unlink()
 
     def _tell(self, line: str) -> None:
         if self._reaper is not None and self._reaper.stdin is not None and not self._reaper.stdin.is_closing():

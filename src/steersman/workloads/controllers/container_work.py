@@ -85,7 +85,7 @@ class ContainerWork:
     def stop(self, container: Container, run: Run, grace: float) -> None:
         """Stop the container."""
         assert run.facts is not None
-        self._begin(container.uid, run, "stop", self._stop(run.facts.id, grace))
+        self._begin(container.uid, run, "stop", self._stop(container, run.facts.id, grace))
 
     def remove(self, container: Container, run: Run, grace: float) -> None:
         """Stop and remove the container."""
@@ -242,16 +242,21 @@ class ContainerWork:
         waits = facts is not None and facts.started_at is None and not facts.is_alive
         return _set_waiting if waits else _seen(facts)
 
-    async def _stop(self, identity: str, grace: float) -> Change:
+    async def _stop(self, container: Container, identity: str, grace: float) -> Change:
+        again = asyncio.get_running_loop().time() + RETRY
         try:
             await self._runner.stop(identity, grace)
+            facts = await self._runner.find(identity)
+            if facts is not None and facts.state == "stopping":
+                # Podman's monitor of the container was killed, so Podman waits for its report for ever: only a new one
+                # starts.
+                if mode_of(container.spec) != "session":
+                    words = f"its monitor was killed, and Podman cannot stop it; remove it: podman rm --force {identity[:12]}"
+                    return partial(_set_stop_failed, words, again)
+                await self._runner.remove(identity)
+                facts = msgspec.structs.replace(facts, state="exited", exit_code=_KILLED, finished_at=now())
         except ContainerRuntimeError as error:
-            return partial(_set_stop_failed, str(error), asyncio.get_running_loop().time() + RETRY)
-        facts = await self._runner.find(identity)
-        if facts is not None and facts.state == "stopping":
-            # Podman's monitor of the container was killed, so Podman waits for its report for ever: only a new one starts.
-            await self._runner.remove(identity)
-            facts = msgspec.structs.replace(facts, state="exited", exit_code=_KILLED, finished_at=now())
+            return partial(_set_stop_failed, str(error), again)
         return _seen(facts)
 
     async def _remove(self, identity: str, grace: float | None) -> Change:
