@@ -51,6 +51,8 @@ class KindBindings:
     def forget(self, kind: Kind) -> None:
         """Ask the server next time: the kind may come back with another resource name or scope."""
         self._bindings.pop(kind, None)
+        if "metadata" in vars(self):
+            self.metadata.forget(kind)
         self.discovery.invalidate()
 
     def key(self, binding: Binding[Any], key: KeyLike) -> Key:

@@ -52,12 +52,14 @@ class ReconcilePipeline(Pipeline, frozen=True):
 
     def unobserved(self) -> Self:
         """The same without cache and observers: for work that continues after the reconcile has ended."""
-        plain = Pipeline.plain(self.server.session, self.kinds, self.settings)
+        # Takeovers are made under the name of the whole program.
+        settings = replace(self.settings, field_manager=self.field_managers[0])
+        plain = Pipeline.plain(self.server.session, self.kinds, settings)
         return replace(
             self,
             reads=plain.reads,
             sender=plain.sender,
-            applies=Takeovers(Verbs(plain)) if self.settings.formerly else plain.applies,
+            applies=Takeovers(Verbs(plain)) if settings.formerly else plain.applies,
             cache=None,
             memory=None,
         )
