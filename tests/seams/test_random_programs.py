@@ -149,7 +149,7 @@ async def _play_on_engine(engine, slot, seed, program):
         delays=(0.0,),
         lag=0.0,
         quiet=2.0,
-        patience=120.0,
+        patience=300.0,
     )
     server = EngineServer(engine)
     await server.start(home, ("user", *OPERATORS))

@@ -134,7 +134,8 @@ def plan_of(machine: Machine) -> ControllerPlan:
         machine.declare(builder)
     plan = builder.run_with(MachineReconciler(machine, memories))
     written = tuple(each.kind for each in (*machine.children.kinds, *machine.children.retired))
-    across = tuple(each.kind for each in machine.children.kinds if each.across_namespaces)
+    produced = (*machine.children.kinds, *machine.children.retired)
+    across = tuple(each.kind for each in produced if each.across_namespaces)
     conditions = machine.graph.conditions if machine.graph.reports else ()
     return msgspec.structs.replace(plan, writes=written, across_namespaces=across, conditions=conditions)
 

@@ -162,7 +162,8 @@ async def delete_in_order(ctx: Context, owner: Object, memory: ChildMemory, orde
     Call it again when a child has changed or is gone.
     """
     ranks = {state: rank for rank, state in enumerate(order)}
-    members: list[_Member] = await _members(ctx, owner, memory)
+    unsearched = memory.searched.get(owner.key) != owner.uid
+    members: list[_Member] = await _members(ctx, owner, memory, by_label=unsearched)
     if _ORPHAN in (owner.metadata.finalizers or ()):
         members = [member for member in members if member.far]
     # If the program manages the owner references, the garbage collector decides by them: there may be other owners.

@@ -162,9 +162,9 @@ class ChildMemory:
         """The uids that other owners of this name have had."""
         return tuple(each for each in self._owner_uids.get(owner, ()) if each != uid)
 
-    def forget_earlier_owners(self, owner: Key, uid: str) -> None:
-        """Drop the uids that other owners of this name have had."""
-        self._owner_uids[owner] &= {uid}
+    def forget_owners(self, owner: Key, uids: Iterable[str]) -> None:
+        """Drop uids that owners of this name have had."""
+        self._owner_uids[owner].difference_update(uids)
 
     def forget(self, owner: Key) -> None:
         """Drop a deleted owner."""

@@ -16,7 +16,7 @@ from typing import Any, cast
 
 from steersman.cache import StoredView
 from steersman.controller import Context, KindLike, internal_client
-from steersman.errors import Conflict
+from steersman.errors import KindNotServed
 from steersman.patterns.children.change_log import log_change
 from steersman.patterns.children.kinds import ChildIdentity, ProducedKind
 from steersman.patterns.children.membership import OWNER_UID_LABEL, standing_of
@@ -32,14 +32,17 @@ async def delete_ownerless(ctx: Context, memory: ChildMemory, *, owner_uid: str 
     for uid in earlier:
         for produced in memory.children.all_kinds:
             if produced.may_be_far and produced.owner_references:
-                labeled = await internal_client(ctx).views_labeled(produced.kind, OWNER_UID_LABEL, uid)
+                try:
+                    labeled = await internal_client(ctx).views_labeled(produced.kind, OWNER_UID_LABEL, uid)
+                except KindNotServed:
+                    continue  # a kind without a definition has no objects
                 found += [(produced, view, uid) for view in labeled if _is_far_child(view, uid, key.namespace)]
     if found:
         owner = await ctx.client.live.find(cast("Any", memory.children.primary), key)
         for produced, view, uid in found:
             if owner is None or owner.metadata.uid != uid:
                 await _delete(ctx, produced.kind, ChildIdentity(produced.group_kind, view.key), view, uid)
-    memory.forget_earlier_owners(key, owner_uid)
+    memory.forget_owners(key, earlier)
 
 
 def _is_far_child(view: StoredView, uid: str, namespace: str) -> bool:
@@ -49,15 +52,13 @@ def _is_far_child(view: StoredView, uid: str, namespace: str) -> bool:
 
 
 async def _delete(ctx: Context, kind: KindLike, identity: ChildIdentity, view: StoredView, uid: str) -> None:
-    try:
-        await ctx.client.delete(
-            cast("Any", kind),
-            view.key,
-            uid=view.uid,
-            resource_version=view.resource_version,
-            propagation="Background",
-            missing_ok=True,
-        )
-    except Conflict:
-        return  # it changed: that event triggers the next reconcile
+    # If it changed since, this raises a Conflict: the next reconcile looks again, because the owner is not forgotten.
+    await ctx.client.delete(
+        cast("Any", kind),
+        view.key,
+        uid=view.uid,
+        resource_version=view.resource_version,
+        propagation="Background",
+        missing_ok=True,
+    )
     log_change(ctx, "deleted", identity, f"its owner, with uid {uid}, no longer exists")

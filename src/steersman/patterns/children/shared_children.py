@@ -5,17 +5,19 @@ Guarantees
   to one object, and none removes what another declares.
 - An owner that replaces one of the same name continues with its fields.
 - The fields of owners that no longer exist move to the next owner that is reconciled, which removes those that it does not declare.
+  Not so if the name of their owner is too long for the name of a field manager: then they stay.
 - Earlier releases wrote for all owners under one name. These fields move to the first owner that is reconciled.
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
 from hashlib import blake2b
 from typing import Any, cast
 
 from steersman.cache import StoredView
 from steersman.controller import Context, KindLike, internal_client
-from steersman.errors import Forbidden
+from steersman.errors import Forbidden, NotCached
 from steersman.objects import Key, Object
 from steersman.patterns.children.membership import managers_of
 from steersman.patterns.children.memory import ChildMemory
@@ -71,9 +73,10 @@ class Share:
             return False
         namespace, _, name = manager[len(beginning) :].partition(":")
         key = Key(namespace, name)
-        if isinstance(self._client.look(self._owner.gvk(), key), StoredView):
-            return False
-        # Another manager may reconcile it, in another shard or namespace, so the cache does not decide.
+        with suppress(NotCached):
+            if await self._client.view(type(self._owner), key) is not None:
+                return False
+        # Another manager may reconcile it, in another shard or namespace, so the cache does not decide that it is gone.
         try:
             return await self._ctx.client.metadata.find(cast("Any", type(self._owner)), key) is None
         except Forbidden:

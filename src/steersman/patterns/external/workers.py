@@ -197,7 +197,7 @@ class External(Generic[T, R]):
                     await term.result_of(obj.uid)
         except TimeoutError:
             # A lookup that only waited for its turn says nothing about the service.
-            term.hangs = self._limit.is_open or term.state.is_calling(obj.uid)
+            term.hangs = term.hangs or self._limit.is_open or term.state.is_calling(obj.uid)
             term.state.tire(obj.uid)
 
     def looking(self, obj: T) -> bool:

@@ -39,10 +39,12 @@ def suspension_of(obj: Object) -> str | None:
 def overwritten(graph: MachineGraph, obj: Object, before: Mapping[str, Mapping[str, Any]]) -> str:
     """What to write instead if a state set a condition that the machine sets itself; empty if none did."""
     for each in getattr(getattr(obj, "status", None), "conditions", None) or ():
-        known = before.get(each.type, {})
-        if each.type in graph.conditions and (each.status, each.reason) != (known.get("status"), known.get("reason")):
+        # A user's own type of a condition may lack fields.
+        kind, status, reason = (getattr(each, field, None) for field in ("type", "status", "reason"))
+        known = before.get(str(kind), dict[str, Any]())
+        if kind in graph.conditions and (status, reason) != (known.get("status"), known.get("reason")):
             return (
-                f"a state set condition {each.type}, which Steersman sets from what the states return; return Wait(message,"
+                f"a state set condition {kind}, which Steersman sets from what the states return; return Wait(message,"
                 " reason=...) or Failed(message, reason=...), or use another type"
             )
     return ""
