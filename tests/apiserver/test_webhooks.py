@@ -94,7 +94,7 @@ def patch(text: bytes) -> dict:
     [
         ({"warnings": ["a", 5]}, "cannot unmarshal number into Go struct field AdmissionResponse.response.warnings"),
         ({"auditAnnotations": {"a": {}}}, "AdmissionResponse.response.auditAnnotations of type string"),
-        ({"allowed": False, "status": {"code": 2**70}}, "AdmissionResponse.response.status.code of type int32"),
+        ({"allowed": False, "status": {"code": 2**70}}, "Status.response.status.code of type int32"),
         (patch(b"[" * 100_000), "received undecodable patch in webhook response"),
         (patch(b'[{"op":"add","path":"/data/x","value":' + b"[" * 5_000), "received undecodable patch"),
     ],

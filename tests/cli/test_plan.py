@@ -330,10 +330,10 @@ async def around(c, ns):
         Wire("POST", f"/api/v1/namespaces/{ns}/services/web/proxy/delete", (), head, b"{}"),
         Wire("POST", "/logs", (), head, b"{}"),
     ]
-    signed = c._session._session._credentials
+    signed = c.pipeline.server.session._credentials
     for wire in wires:
         wire = wire.with_headers(*await signed.headers())
-        await attempt(c._session.transport.send(wire))
+        await attempt(c.pipeline.server.session.transport.send(wire))
     import os
     async with Client.connect(kubeconfig=os.environ["HOSTILE_KUBECONFIG"], field_manager="hostile") as own:
         await attempt(own.create(v1.Secret(metadata=ObjectMeta(name="own", namespace=ns))))
