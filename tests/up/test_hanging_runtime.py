@@ -75,7 +75,8 @@ async def test_run_says_that_the_runtime_does_not_answer(place: Place, runtime: 
     await place.run("up", "--detach")
     runtime.hang()
     run = Session(await place.begin("run", "db", "--", "true"))
-    await run.until("=> db waits: The container runtime does not answer")
+    # A command of the runtime has a minute.
+    await run.until("=> db waits: The container runtime does not answer", within=2 * WITHIN)
     runtime.answer()
     assert await run.end() == 0
 

@@ -76,11 +76,11 @@ class Session:
         self.process = process
         self.text = ""
 
-    async def until(self, words: str) -> str:
+    async def until(self, words: str, *, within: float = WITHIN) -> str:
         """Read until the output has these words; returns all output."""
         assert self.process.stdout is not None
         try:
-            async with asyncio.timeout(WITHIN):
+            async with asyncio.timeout(within):
                 while words not in self.text:
                     line = await self.process.stdout.readline()
                     assert line, f"it ended with {await self.process.wait()} before {words!r}:\n{self.text}"
