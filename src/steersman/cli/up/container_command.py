@@ -132,7 +132,8 @@ async def _until_created(client: Client, made: Container, name: str, problem: Ca
         if status.state == "FailedToStart" or (observed is not None and observed.attachable):
             return status
         waiting = (observed.waiting_for if observed is not None else "") or ""
-        is_silent = status.state == "RuntimeUnhealthy"
+        # The runtime may stop answering before the start of the container, or during it.
+        is_silent = status.state == "RuntimeUnhealthy" or (status.state == "Starting" and bool(status.message))
         news = f"waits for {waiting}" if waiting else "is building" if status.state == "Building" else ""
         news = f"waits: {status.message}" if is_silent else news
         if news and news != said:
