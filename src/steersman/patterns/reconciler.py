@@ -133,8 +133,8 @@ def plan_of(machine: Machine) -> ControllerPlan:
     if machine.declare is not None:
         machine.declare(builder)
     plan = builder.run_with(MachineReconciler(machine, memories))
-    written = tuple(each.kind for each in (*machine.children.kinds, *machine.children.retired))
     produced = (*machine.children.kinds, *machine.children.retired)
+    written = tuple(each.kind for each in produced)
     across = tuple(each.kind for each in produced if each.across_namespaces)
     conditions = machine.graph.conditions if machine.graph.reports else ()
     return msgspec.structs.replace(plan, writes=written, across_namespaces=across, conditions=conditions)
