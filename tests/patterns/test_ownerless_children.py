@@ -67,7 +67,7 @@ async def test_a_write_for_an_owner_that_a_restore_took_leaves_nothing(control_p
 
 @pytest.mark.parametrize("backup", ["daily", None], ids=["declared", "undeclared"])
 async def test_the_next_owner_of_the_name_gets_a_new_child(control_plane, far, backup):
-    """The old one is in nobody's way, whether the new owner declares one or not."""
+    """The old one does not hinder the new owner, whether that one declares a child or not."""
     client = control_plane.client
     async with control_plane.running(operator(far), namespaces=()) as running:
         await client.create(postgres(backup="daily"))

@@ -41,7 +41,7 @@ def _steps(*, restores: bool) -> dict[Callable[[Random], Step], float]:
         lambda r: ("delete_child", r.choice(TEAMS), r.choice(_CHILDREN)): 2,
         lambda r: ("change_child", r.choice(TEAMS), r.choice(_CHILDREN[:4])): 1,
         lambda r: ("create_secret", r.choice(SECRETS), r.choice(TEAMS)): 3,
-        lambda r: ("label_secret", r.choice(SECRETS), r.choice((*TEAMS, "nobody"))): 2,
+        lambda r: ("label_secret", r.choice(SECRETS), r.choice((*TEAMS, "no-team"))): 2,
         lambda r: ("lose_annotations_of_secret", r.choice(SECRETS)): 2,
         lambda r: ("delete_secret", r.choice(SECRETS)): 0.5,
         lambda r: ("end_far",): 1,
