@@ -8,6 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from samples.controllers import NoServer
+from samples.informers import commit
 from samples.site import Site, SiteStatus, site
 from steersman import Client, MergePatch, ObjectMeta
 from steersman.cache import Cache, Informer, KindOptions
@@ -297,11 +298,6 @@ def stored_config(informer, version, **data):
         "data": data,
     }
     return informer.intake.admit(msgspec.json.encode(tree))
-
-
-def commit(informer, scope, objects, version, *, new_epoch):
-    for _ in informer.committing(scope, objects, version, new_epoch=new_epoch):
-        pass
 
 
 async def test_a_restored_server_may_use_a_version_again():

@@ -5,6 +5,7 @@ import pytest
 from faults.workload import until
 
 from samples.controllers import NoServer
+from samples.informers import commit
 from steersman import Client
 from steersman.aio import Supervisor
 from steersman.cache import Changed, Informer, StoredObject
@@ -18,11 +19,6 @@ KEY = Key("default", "web")
 def state(version, value):
     tree = {"metadata": {"namespace": "default", "name": "web", "resourceVersion": version}, "data": {"a": value}}
     return StoredObject(key=KEY, resource_version=version, raw=msgspec.json.encode(tree), uid="u")
-
-
-def commit(informer, scope, objects, version, *, new_epoch):
-    for _ in informer.committing(scope, objects, version, new_epoch=new_epoch):
-        pass
 
 
 @pytest.fixture
