@@ -112,7 +112,8 @@ func controlled(s *scene) {
 	for range 4 {
 		workers.Go(func() { c.work(ctx) })
 	}
-	s.await("all objects", func() bool { return s.converged() == objects })
+	// a write shows in a list before the writer has its answer
+	s.await("all objects", func() bool { return s.converged() == objects && c.writes.Load() >= objects })
 	s.say("converged: %d, writes: %d, failures: %d", s.converged(), c.writes.Load(), c.failures.Load())
 	for number := range 20 {
 		patch := fmt.Sprintf(`{"data":{"number":"%d"}}`, 1000+number)
@@ -121,7 +122,7 @@ func controlled(s *scene) {
 		)
 		s.must(err, "patching")
 	}
-	s.await("what was changed", func() bool { return s.converged() == objects })
+	s.await("what was changed", func() bool { return s.converged() == objects && c.writes.Load() >= objects+20 })
 	s.say("converged again: %d, writes: %d", s.converged(), c.writes.Load())
 }
 

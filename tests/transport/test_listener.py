@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import hashlib
 import os
 import resource
@@ -417,12 +418,14 @@ async def test_an_unfinished_handshake_takes_little_memory(new_authority, tmp_pa
             # blocking sockets, which take no memory of this process
             silent = [socket.create_connection(("127.0.0.1", listener.port)) for _ in range(100)]
             await eventually(lambda: open_sockets() >= before + 200, within=60)
+            gc.collect()
             taken, _ = tracemalloc.get_traced_memory()
         finally:
             tracemalloc.stop()
         for each in silent:
             each.close()
-    assert taken / len(silent) < 80_000
+    # asyncio's own buffer alone would take twice this
+    assert taken / len(silent) < 128 * 1024
 
 
 async def test_closing_ends_handshakes(new_authority, tmp_path, open_sockets):
