@@ -38,6 +38,12 @@ ROOMS = frozenset({"client", "cache", "controller", "manager", "guarantees", "pa
 ON_BOTH = frozenset({"client", "cache", "guarantees"})
 
 
+def pytest_collection_finish() -> None:
+    """Take modules and collected tests, which stay until the end, out of every later collection of garbage."""
+    gc.collect()
+    gc.freeze()
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     room = metafunc.definition.path.parent.name
     if "api_server" not in metafunc.fixturenames or room not in ROOMS:

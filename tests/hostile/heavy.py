@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from functools import cache
 from typing import Any
 
 from samples import portions
@@ -84,6 +85,7 @@ def _trees(size: int) -> dict[str, tuple[str, Tree]]:
     }  # fmt: skip
 
 
+@cache
 def texts() -> dict[str, tuple[str, str, bytes]]:
     """Bodies of creations: a path, a content type and a text each."""
     found = {
