@@ -44,6 +44,7 @@ from steersman.workloads.kinds import (
 from steersman.workloads.kinds.container_image import FileSystemEntry
 from steersman.workloads.ports import SimulatedPorts
 from steersman.workloads.probes import SimulatedProber, TcpCheck, Verdict
+from steersman.workloads.processes import Ended, Listener
 from steersman.workloads.proxies import Forwarding, SimulatedProxy
 
 PRODUCES = {"service-producer": json.dumps([{"serviceName": "api", "port": 8080}])}
@@ -333,6 +334,42 @@ async def test_a_stop_that_fails_is_repeated(plane: ContainerPlane, runtime, mon
     await plane.change("web", stop=True)
     await plane.until("web", lambda status: status.message == "simulated: busy")
     await plane.until_state("web", "Exited")
+
+
+class LateOutput(SimulatedContainers):
+    """A runtime that delivers the last output of a container after its removal."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.delivered = asyncio.Event()
+        self._output: tuple[Path, Listener] | None = None
+
+    async def follow_output(self, container, stdout, stderr, listener, *, since=None):
+        process = await super().follow_output(container, stdout, stderr, lambda _event: None, since=since)
+        self._output = Path(stdout), listener
+        return process
+
+    async def remove(self, container: str) -> None:
+        await super().remove(container)
+        asyncio.get_running_loop().call_later(0.3, self._deliver)
+
+    def _deliver(self) -> None:
+        assert self._output is not None
+        path, listener = self._output
+        path.write_text("the last line\n")
+        listener(Ended())
+        self.delivered.set()
+
+
+async def test_output_that_comes_late_leaves_no_file(tmp_path):
+    """Rule: the files of a deleted container stay deleted."""
+    runtime = LateOutput()
+    async with container_plane(tmp_path, runtime) as plane:
+        await plane.container()
+        await plane.until_state("web", "Running")
+        await plane.delete(Container, "web")
+        await runtime.delivered.wait()
+        assert list(plane.logs.iterdir()) == []
 
 
 async def test_a_conflicting_status_write_starts_no_second_container(plane: ContainerPlane, runtime):

@@ -90,11 +90,11 @@ class ContainerWork:
     def remove(self, container: Container, run: Run, grace: float) -> None:
         """Stop and remove the container."""
         identity = run.facts.id if run.facts is not None else run.created
-        self._begin(container.uid, run, "remove", self._remove(identity, grace if run.is_alive else None))
+        self._begin(container.uid, run, "remove", self._remove(identity, grace if run.is_alive else None, run.output))
 
     def remove_lost(self, uid: str, run: Run) -> None:
         """Remove the container of an object that vanished."""
-        self._begin(uid, run, "remove", self._remove(run.created, 1.0))
+        self._begin(uid, run, "remove", self._remove(run.created, 1.0, run.output))
 
     def cancel(self, container: Container, run: Run) -> None:
         """Cancel work that creates nothing, such as a build or a pull; its command is killed."""
@@ -259,10 +259,13 @@ class ContainerWork:
             return partial(_set_stop_failed, str(error), again)
         return _seen(facts)
 
-    async def _remove(self, identity: str, grace: float | None) -> Change:
+    async def _remove(self, identity: str, grace: float | None, output: OutputCopy | None) -> Change:
         if grace is not None and await self._runner.find(identity) is not None:
             await self._runner.stop(identity, grace)
         await self._runner.remove(identity)
+        if output is not None:
+            # A line that comes later would make its file again after that is deleted.
+            await output.finish()
         return _set_removed
 
     def _log(self, container: Container, run: Run) -> StartupLog:
