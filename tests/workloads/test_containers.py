@@ -372,6 +372,54 @@ async def test_output_that_comes_late_leaves_no_file(tmp_path):
         assert list(plane.logs.iterdir()) == []
 
 
+@pytest.mark.parametrize(("exits", "state"), [(True, "Exited"), (False, "Stopping")])
+async def test_a_removal_that_fails_is_no_failed_start(plane: ContainerPlane, runtime, monkeypatch, exits, state):
+    """Rule: the state of a container that ran never says that it did not start."""
+    monkeypatch.setattr("steersman.workloads.controllers.container_work.RETRY", 0.3)
+    await plane.container()
+    await plane.until_state("web", "Running")
+    if exits:
+        runtime.exit("web", 0)
+        await plane.until_state("web", "Exited")
+    runtime.failures["remove"] = ContainerRuntimeError("simulated: busy")
+    await plane.client.delete(await plane.client.get(Container, Key("", "web")))
+    status = await plane.until("web", lambda status: status.message == "simulated: busy")
+    assert status.state == state
+    await plane.until_gone(Container, "web")
+    assert runtime.containers == {}
+
+
+async def test_a_container_that_could_not_start_is_removed_at_once(plane: ContainerPlane, runtime, monkeypatch):
+    monkeypatch.setattr("steersman.workloads.controllers.container_work.RETRY", 3600.0)
+    runtime.failures["start"] = ContainerRuntimeError("simulated: no such device")
+    await plane.container()
+    await plane.until_state("web", "FailedToStart")
+    await plane.delete(Container, "web")
+    assert runtime.containers == {}
+
+
+async def test_an_outage_during_a_removal_repeats_it_after_a_pause(plane: ContainerPlane, runtime, monkeypatch):
+    """Rule: a runtime that does not answer is not asked again and again."""
+    monkeypatch.setattr("steersman.workloads.controllers.container_work.RETRY", 0.5)
+    times: list[float] = []
+    remove = runtime.remove
+
+    async def timed(container: str) -> None:
+        times.append(asyncio.get_running_loop().time())
+        await remove(container)
+
+    monkeypatch.setattr(runtime, "remove", timed)
+    runtime.failures["start"] = ContainerRuntimeError("simulated: no such device")
+    await plane.container()
+    await plane.until_state("web", "FailedToStart")
+    runtime.outage = "down"
+    await plane.client.delete(await plane.client.get(Container, Key("", "web")))
+    await eventually(lambda: len(times) >= 3)
+    assert times[2] - times[0] >= 1.0
+    runtime.outage = ""
+    await plane.until_gone(Container, "web")
+
+
 async def test_a_conflicting_status_write_starts_no_second_container(plane: ContainerPlane, runtime):
     """Rule: the record, not the status, says what was started."""
     runtime.gates["create"] = asyncio.Event()

@@ -123,7 +123,9 @@ class ContainerWork:
         except CannotExecute as error:
             change = partial(_set_cannot_execute, error)
         except (ContainerRuntimeError, InvalidFiles, OSError) as error:
-            change = partial(_set_failure, str(error), asyncio.get_running_loop().time() + RETRY)
+            change = partial(_set_failure, str(error))
+            if name == "remove":
+                change = partial(_set_remove_failed, str(error), asyncio.get_running_loop().time() + RETRY)
         finally:
             work.close()
             self._world.defer(uid, partial(_finish, change), f"{name} has ended")
@@ -328,8 +330,13 @@ def _set_outage(error: str, again: float, run: Run) -> None:
         run.stale, run.problem = True, error
 
 
-def _set_failure(error: str, again: float, run: Run) -> None:
-    run.failure, run.retry_at = error, again
+def _set_failure(error: str, run: Run) -> None:
+    run.failure = error
+
+
+def _set_remove_failed(error: str, again: float, run: Run) -> None:
+    """The removal is tried again. It is a problem of the container, and no failure of its start."""
+    run.problem, run.retry_at = error, again
 
 
 def _set_cannot_execute(error: CannotExecute, run: Run) -> None:

@@ -404,7 +404,7 @@ class _Containers:
                 return True
             self._work.look(container, run)
             return True
-        if asyncio.get_running_loop().time() < run.retry_at and (run.failure or run.problem):
+        if asyncio.get_running_loop().time() < run.retry_at and (run.problem or run.outage):
             await self._write(ctx, container, run, "")
             return True
         is_alive = run.is_alive
