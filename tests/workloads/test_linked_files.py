@@ -1,6 +1,7 @@
 """Files behind symbolic links of other users, which root must not read for them."""
 
 import os
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -71,6 +72,37 @@ def test_a_link_of_another_user_leads_only_to_what_that_user_may_read(shared: Pa
 def test_a_link_to_the_users_own_file_works(shared: Path, secret: Path) -> None:
     os.chown(secret, OTHER, OTHER)
     assert read(link(shared / "db.env", secret)) == b"TOKEN=secret\n"
+
+
+@needs_root
+def test_links_of_the_kernel_skip_no_check(shared: Path, secret: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """``/proc/self/cwd`` has no path to follow, but what stands after it has."""
+    link(shared / "db.env", secret)
+    (shared / "own.env").symlink_to(secret)
+    monkeypatch.chdir(shared)
+    folder = os.open(shared, os.O_RDONLY)
+    ways = ("/proc/self/cwd", f"/proc/self/root{shared}", f"/proc/self/fd/{folder}", f"/proc/thread-self/fd/{folder}")
+    try:
+        for way in ways:
+            with pytest.raises(PermissionError, match="user 65534 made a symbolic link in its path"):
+                open_readable(f"{way}/db.env")
+            assert read(Path(f"{way}/own.env")) == b"TOKEN=secret\n"
+            assert read(Path(f"{way}/./admin/../own.env")) == b"TOKEN=secret\n"
+    finally:
+        os.close(folder)
+
+
+@needs_root
+def test_the_folder_of_another_users_process_is_a_link_of_that_user(shared: Path, secret: Path) -> None:
+    (shared / "public.env").write_text("A=1\n")
+    with subprocess.Popen(["sleep", "300"], cwd=shared, user=OTHER, group=OTHER, extra_groups=[]) as process:
+        try:
+            place = Path(f"/proc/{process.pid}/cwd")
+            assert read(place / "public.env") == b"A=1\n"
+            with pytest.raises(PermissionError, match="user 65534 made a symbolic link in its path"):
+                open_readable(place / "admin" / secret.name)
+        finally:
+            process.kill()
 
 
 def test_own_links_lead_anywhere(shared: Path, secret: Path) -> None:

@@ -4,6 +4,8 @@ Guarantees, on Linux
 - A link of another user leads only to what that user may read: root gives no service a file that it could not read itself.
 - Links of this user and of root lead anywhere.
 - The answer holds for the opened file: nothing is looked up again by its path.
+
+A folder that autofs mounts on demand must be mounted: a step of the path does not mount it.
 """
 
 from __future__ import annotations
@@ -69,8 +71,12 @@ class _Walk:
                 self._check(facts, _SEARCH if left else _READ)
                 continue
             if facts.st_dev == self._kernel and not self._owners:
-                # The link of an open file has no path that could be followed.
-                return os.open(os.path.join(name, *reversed(left)), _FLAGS, dir_fd=folder)  # noqa: PTH118
+                # The link of an open file or folder may have no path: the kernel takes this one step.
+                self._owners |= {facts.st_uid} - self._trusted
+                folder = found = self._step(name, folder, follow=True)
+                facts = os.fstat(found)
+                self._check(facts, _SEARCH if left else _READ)
+                continue
             self._links += 1
             if self._links > _LINKS_MAX:
                 raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
@@ -80,8 +86,8 @@ class _Walk:
             left += [each for each in reversed(target.split("/")) if each not in {"", "."}]
         return os.open(f"/proc/self/fd/{found}", _FLAGS)
 
-    def _step(self, name: str, folder: int | None = None) -> int:
-        descriptor = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+    def _step(self, name: str, folder: int | None = None, *, follow: bool = False) -> int:
+        descriptor = os.open(name, os.O_PATH | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW), dir_fd=folder)
         self._stack.callback(os.close, descriptor)
         return descriptor
 
