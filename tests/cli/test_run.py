@@ -15,6 +15,7 @@ import sys
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from aiohttp import ClientSession
@@ -23,9 +24,11 @@ from steersman import Client, Manager
 from steersman.cli import main
 from steersman.cli.failure import Failure
 from steersman.cli.run import RunOptions, endpoints_of
-from steersman.client import Added
+from steersman.client import Added, MergePatch
+from steersman.controlplane import ControlPlane
 from steersman.kinds.coordination_v1 import Lease
 from steersman.kinds.core_v1 import ConfigMap
+from steersman.kinds.discovery_v1 import EndpointSlice
 from steersman.objects import Unstructured
 from steersman.testing import Engine
 from steersman.transport import HttpListener, ServerResponse, ServerTls
@@ -136,7 +139,9 @@ class Program:
 
 
 @asynccontextmanager
-async def running(*arguments: str, folder: Path, engine: Engine, terminal: bool = False) -> AsyncGenerator[Program]:
+async def running(
+    *arguments: str, folder: Path, engine: Engine | ControlPlane, terminal: bool = False
+) -> AsyncGenerator[Program]:
     command = [sys.executable, "-c", "import sys; from steersman.cli import main; sys.exit(main())", *arguments]
     inner = outer = None
     if terminal:
@@ -405,6 +410,48 @@ def test_webhooks_on_loopback_need_a_server_on_this_machine(here: Path, capsys: 
     (here / "kubeconfig").write_text(KUBECONFIG.replace("http://127.0.0.1:1", "https://192.0.2.1:6443"))
     assert main(["run", module, "--install-local"]) == 1
     assert "the API server https://192.0.2.1:6443 is not on this machine" in capsys.readouterr().err
+
+
+async def test_webhooks_on_loopback_need_a_server_that_is_not_behind_a_tunnel(here: Path) -> None:
+    """An SSH tunnel, kind and minikube listen on 127.0.0.1 too, and their servers would call their own loopback."""
+    module = write(here, "run_tunnel", OPERATOR.replace("GROUP", "tunnel.example.com"))
+    arguments = ("run", module, "--install-local")
+    async with asyncio.timeout(60), ControlPlane(port=0, folder=here / "data") as plane:
+        assert plane.kubeconfig is not None
+        assert plane.url is not None
+        port = urlsplit(plane.url).port
+        async with tunnel(port) as forwarded:
+            (here / "config").write_text(plane.kubeconfig.read_text().replace(f":{port}", f":{forwarded}"))
+            async with running(*arguments, "--kubeconfig", "config", folder=here, engine=plane) as program:
+                assert await program.ended() == 1
+        assert f"it publishes the address 127.0.0.1, port {port}, as behind a tunnel" in program.lines[-1]
+        async with running(*arguments, folder=here, engine=plane) as program:
+            await program.until(f"assuming that the API server {plane.url} runs on this machine")
+        elsewhere = {"endpoints": [{"addresses": ["192.0.2.7"]}]}
+        await plane.client.patch(EndpointSlice, "default/kubernetes", MergePatch(elsewhere))
+        async with running(*arguments, folder=here, engine=plane) as program:
+            assert await program.ended() == 1
+        assert f"the API server {plane.url} is not on this machine: it publishes the address 192.0.2.7" in program.lines[-1]
+
+
+@asynccontextmanager
+async def tunnel(port: int | None) -> AsyncGenerator[int]:
+    """Another port of loopback whose connections lead to this one."""
+
+    async def copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(ConnectionError):
+            while data := await reader.read(1 << 16):
+                writer.write(data)
+                await writer.drain()
+        writer.close()
+
+    async def forward(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        there = await asyncio.open_connection("127.0.0.1", port)
+        await asyncio.gather(copy(reader, there[1]), copy(there[0], writer))
+
+    server = await asyncio.start_server(forward, "127.0.0.1", 0)
+    async with server:
+        yield server.sockets[0].getsockname()[1]
 
 
 async def test_only_kinds_of_ones_own_are_installed(here: Path, engine: Engine, namespace: str, crd_group: str) -> None:

@@ -129,6 +129,8 @@ async def _prepare(
             "manager.controller(KIND).run_with(RECONCILER)"
         )
     version = msgspec.json.decode(await client.request("GET", "/version"), type=dict[str, Any])
+    if options.install_local:
+        await _check_machine(client, config.server)
     announce(
         Announcement(
             target=options.target,
@@ -239,18 +241,79 @@ def _webhook_endpoint(manager: Manager) -> WebhookEndpoint:
     return manager.webhook_endpoint
 
 
+# the machine of the API server
+
+#: The EndpointSlice in which an API server publishes its own address.
+_OWN_ADDRESS = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/kubernetes"
+
+
+class _Endpoint(msgspec.Struct):
+    addresses: list[str]
+
+
+class _Port(msgspec.Struct):
+    port: int | None = None
+
+
+class _EndpointSlice(msgspec.Struct):
+    endpoints: list[_Endpoint] | None = None
+    ports: list[_Port] | None = None
+
+
 def _check_local(server: str) -> None:
-    """Raise if the API server is not on this machine: it could not call webhooks on loopback."""
-    host = urlsplit(server).hostname or ""
+    """Raise if the address of the API server is not on this machine: it could not call webhooks on loopback."""
+    if not _is_loopback(urlsplit(server).hostname or ""):
+        raise _elsewhere(server, "")
+
+
+async def _check_machine(client: Client, server: str) -> None:
+    """Raise if the API server publishes an address that this machine does not have.
+
+    A tunnel, and a container or virtual machine such as that of kind or minikube, listens on loopback too. A server that
+    publishes no address, or its own loopback, may still be elsewhere: log what is assumed.
+    """
     try:
-        local = ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        local = host == "localhost"
-    if not local:
-        raise Failure(
-            f"--install-local: the API server {server} is not on this machine, so it cannot call webhooks here; "
-            "choose another server with --context, or use --install"
+        found = msgspec.json.decode(
+            await client.request("GET", _OWN_ADDRESS, accept="application/json"), type=_EndpointSlice
         )
+    except (ApiError, msgspec.DecodeError):
+        found = _EndpointSlice()
+    addresses = [address for each in found.endpoints or () for address in each.addresses]
+    if others := [each for each in addresses if not await _is_own(each)]:
+        raise _elsewhere(server, ", ".join(others))
+    if addresses and not all(map(_is_loopback, addresses)):
+        return
+    ports = [each.port for each in found.ports or ()]
+    if addresses and (urlsplit(server).port or 443) not in ports:
+        raise _elsewhere(server, f"{addresses[0]}, port {ports[0] if ports else 'unknown'}")
+    known = "a loopback address" if addresses else "no address"
+    _log.info("assuming that the API server %s runs on this machine: it publishes %s", server, known)
+
+
+def _elsewhere(server: str, published: str) -> Failure:
+    why = f": it publishes the address {published}, as behind a tunnel, or with kind or minikube" if published else ""
+    return Failure(
+        f"--install-local: the API server {server} is not on this machine{why}, so it cannot call webhooks here; "
+        "choose another server with --context, or use --install"
+    )
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+async def _is_own(address: str) -> bool:
+    """Whether this machine has an address: only then can a program listen there."""
+    loop = asyncio.get_running_loop()
+    try:
+        transport, _ = await loop.create_datagram_endpoint(asyncio.DatagramProtocol, local_addr=(address, 0))
+    except OSError:
+        return False
+    transport.close()
+    return True
 
 
 # failures
