@@ -482,9 +482,25 @@ async def test_the_reaper_and_the_next_session_end_processes_that_podman_has_los
                 # As a later session of the folder does.
                 later = CommandLineRunner(PODMAN, runners, session="later", program=PODMAN_PROGRAM, record=record)
                 await later.harvest()
-                assert record.read_text() == ""
+                assert not record.exists()
             await eventually(lambda identity=identity: not processes(identity))
         assert processes(kept)
+
+
+@pytest.mark.parametrize("line", ["podman {}\n", "{}\n"], ids=["named", "older"])
+async def test_a_session_with_docker_ends_no_process_of_podman(tmp_path: Path, line: str) -> None:
+    """Docker does not list the containers of Podman: they are not lost."""
+    record, docker = tmp_path / "containers", tmp_path / "docker"
+    docker.write_text("#!/bin/sh\n")
+    docker.chmod(0o755)
+    async with runtime("podman", tmp_path) as runner, ZygoteRunner() as runners:
+        kept = await runner.create(shell("sleep 300", stop_timeout=0.0))
+        await runner.start(kept)
+        record.write_text(line.format(kept))
+        other = CommandLineRunner(DOCKER, runners, session="other", program=(str(docker),), record=record)
+        await other.harvest()
+        assert processes(kept)
+        assert record.read_text() == line.format(kept)
 
 
 @pytest.mark.parametrize(

@@ -37,6 +37,7 @@ from steersman.workloads.containers.arguments import (
 )
 from steersman.workloads.containers.command import run
 from steersman.workloads.containers.container_processes import end_processes, is_identity
+from steersman.workloads.containers.container_record import ContainerRecord
 from steersman.workloads.containers.creator import SESSION, is_leftover
 from steersman.workloads.containers.host_gateway import refuses_gateway, with_gateway
 from steersman.workloads.containers.runner import (
@@ -106,7 +107,7 @@ class CommandLineRunner:
         self.name, self.host_alias = dialect.name, dialect.host_alias
         program = program or (dialect.name,)
         self.program = (shutil.which(program[0]) or program[0], *program[1:])
-        self.session = Session(session, self.program, record)
+        self.session = Session(session, self.program, ContainerRecord(record, dialect.name))
         self._dialect, self._processes, self._create_args = dialect, processes, tuple(create_args)
         #: When the runtime last answered.
         self._answered = -_RECENT
@@ -148,14 +149,14 @@ class CommandLineRunner:
 
     async def _end_unlisted(self) -> None:
         """End the processes of recorded containers that the runtime does not list, because it was killed meanwhile."""
-        recorded = self.session.earlier()
+        recorded = self.session.record.read()
         if not recorded:
             return
         unlisted = recorded - {*(await self._quick("container", "ls", "--all", "--quiet", "--no-trunc")).split()}
         pids = await asyncio.to_thread(end_processes, unlisted)
         if pids:
             _log.info("ended processes of containers that %s had lost: %s", self.name, ", ".join(map(str, pids)))
-        self.session.forget(unlisted)
+        self.session.record.remove(unlisted)
 
     async def events(self) -> AsyncIterator[RuntimeEvent]:
         """All events from now on; it never ends by itself."""

@@ -3,35 +3,30 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from steersman.workloads.containers.container_processes import is_identity
+from steersman.workloads.containers.container_record import ContainerRecord
 from steersman.workloads.containers.creator import SESSION, Creator, session_labels
-from steersman.workloads.linked_files import open_readable
 
 _REAPER = str(Path(__file__).with_name("reaper.py"))
 #: Seconds that this program waits for the last look of the reaper, which continues by itself if the runtime does not answer.
 _LAST_LOOK = 15.0
-#: Neither wait for the reader of a pipe nor follow a link.
-_PLAIN = os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW
-#: The most bytes of a record that are read: ten thousand containers.
-_RECORD_MAX = 650_000
 
 
 class Session:
     """The labels of a session, its containers, and the process that removes what is left of it: see `reaper`."""
 
-    def __init__(self, identity: str, program: Sequence[str], file: Path | None = None) -> None:
+    def __init__(self, identity: str, program: Sequence[str], record: ContainerRecord) -> None:
         self.id = identity
-        #: The record of containers, in a folder that later sessions use too.
-        self._file = file
+        #: In a folder that later sessions use too.
+        self.record = record
         self.creator = Creator.here()
         self.labels: Mapping[str, str] = session_labels(identity, self.creator)
         self._program = tuple(program)
+        self._containers: set[str] = set()
         self._reaper: asyncio.subprocess.Process | None = None
         self._lock = asyncio.Lock()
 
@@ -57,36 +52,8 @@ class Session:
     def made(self, container: str) -> None:
         """A container of the session was created: record its id, by which its processes are found."""
         self._tell(f"={container}\n")
-        if self._file is not None:
-            # A full disk: the reaper has the id all the same.
-            with suppress(OSError):
-                descriptor = os.open(self._file, os.O_WRONLY | os.O_APPEND | os.O_CREAT | _PLAIN, 0o600)
-                try:
-                    os.write(descriptor, f"{container}\n".encode())
-                finally:
-                    os.close(descriptor)
-
-    def earlier(self) -> set[str]:
-        """The containers that earlier sessions of the same folder have recorded."""
-        if self._file is None:
-            return set()
-        try:
-            with open(open_readable(self._file), "rb") as file:  # noqa: PTH123 - a descriptor
-                words = file.read(_RECORD_MAX).decode(errors="replace").split()
-        except OSError:
-            return set()
-        return {each for each in words if is_identity(each)}
-
-    def forget(self, containers: set[str]) -> None:
-        """Drop containers that have no process any more from the record."""
-        left = self.earlier() - containers
-        if self._file is not None:
-            with suppress(OSError):
-                descriptor = os.open(self._file, os.O_WRONLY | os.O_TRUNC | _PLAIN)
-                try:
-                    os.write(descriptor, "".join(f"{each}\n" for each in sorted(left)).encode())
-                finally:
-                    os.close(descriptor)
+        self._containers.add(container)
+        self.record.add(container)
 
     def begun(self, pid: int) -> None:
         """A command that creates or starts something has begun."""
@@ -105,9 +72,9 @@ class Session:
             self._reaper.stdin.close()
         with suppress(TimeoutError):
             async with asyncio.timeout(_LAST_LOOK):
-                if await self._reaper.wait() == 0 and self._file is not None:
-                    with suppress(OSError):
-                        self._file.unlink()
+                if await self._reaper.wait() == 0:
+                    # Those of a killed session stay until a later one has looked for their processes.
+                    self.record.remove(self._containers)
 
     def _tell(self, line: str) -> None:
         if self._reaper is not None and self._reaper.stdin is not None and not self._reaper.stdin.is_closing():

@@ -1,0 +1,39 @@
+"""The record of containers in a state folder, which sessions with different runtimes share."""
+
+from pathlib import Path
+
+from steersman.workloads.containers.container_record import ContainerRecord
+
+FIRST, SECOND, THIRD = "a" * 64, "b" * 64, "c" * 64
+
+
+def test_each_runtime_reads_and_removes_its_own_containers(tmp_path: Path) -> None:
+    """A session with Docker must not count the containers of Podman as lost: it would end their processes."""
+    file = tmp_path / "containers"
+    podman, docker = ContainerRecord(file, "podman"), ContainerRecord(file, "docker")
+    podman.add(FIRST)
+    docker.add(SECOND)
+    podman.add(THIRD)
+    assert (podman.read(), docker.read()) == ({FIRST, THIRD}, {SECOND})
+    docker.remove({FIRST, SECOND})
+    assert (podman.read(), docker.read()) == ({FIRST, THIRD}, set())
+    podman.remove({FIRST, THIRD})
+    assert not file.exists()
+
+
+def test_a_record_of_an_older_version_is_that_of_podman(tmp_path: Path) -> None:
+    """It names no runtime, and only processes of Podman are found by the record."""
+    file = tmp_path / "containers"
+    file.write_text(f"{FIRST}\nno container\n{SECOND}\n")
+    podman, docker = ContainerRecord(file, "podman"), ContainerRecord(file, "docker")
+    assert (podman.read(), docker.read()) == ({FIRST, SECOND}, set())
+    docker.add(THIRD)
+    podman.remove({FIRST})
+    assert (podman.read(), docker.read()) == ({SECOND}, {THIRD})
+
+
+def test_without_a_file_nothing_is_recorded() -> None:
+    record = ContainerRecord(None, "podman")
+    record.add(FIRST)
+    record.remove({FIRST})
+    assert record.read() == set()
