@@ -571,6 +571,48 @@ async def test_the_reaper_waits_for_a_runtime_that_fails(tmp_path: Path) -> None
         assert await process.wait() == 0
 
 
+#: A program whose end its parent never learns, because a tracer does not pass it on. It writes both pids.
+UNENDING = """#!{python} -IS
+import ctypes, os, sys, time
+libc, own = ctypes.CDLL(None), os.getpid()
+libc.prctl(0x59616d61, ctypes.c_long(-1), 0, 0, 0)  # PR_SET_PTRACER
+if os.fork():
+    time.sleep(3600)
+seized = libc.ptrace(0x4206, ctypes.c_long(own), None, None)  # PTRACE_SEIZE
+open("{folder}/tracer.new", "w").write(f"{{own}} {{os.getpid()}} {{seized}}")
+os.rename("{folder}/tracer.new", "{folder}/tracer")
+time.sleep(3600)
+"""
+
+
+async def test_the_reaper_waits_a_bounded_time_for_a_command_that_it_has_killed(tmp_path: Path) -> None:
+    """A command in a file system that does not answer would otherwise keep the reaper for ever."""
+    program = tmp_path / "podman"
+    program.write_text(UNENDING.format(python=sys.executable, folder=tmp_path))
+    program.chmod(0o755)
+    folder = str(Path(containers.__file__).parent)
+    code = (
+        f"import sys, subprocess; sys.path.insert(0, {folder!r}); import reaper; reaper._AFTER_KILL = 0.5\n"
+        f"try: reaper._run({str(program)!r}, within=3.0)\n"
+        "except subprocess.TimeoutExpired: print('goes on')"
+    )
+    process = await asyncio.create_subprocess_exec(sys.executable, "-c", code, stdout=asyncio.subprocess.PIPE)
+    pids: list[int] = []
+    try:
+        await eventually((tmp_path / "tracer").exists)
+        *pids, seized = map(int, (tmp_path / "tracer").read_text().split())
+        if seized:
+            pytest.skip("this machine allows no tracing")
+        async with asyncio.timeout(30):
+            assert process.stdout is not None
+            assert await process.stdout.readline() == b"goes on\n"
+    finally:
+        for pid in (*pids, process.pid):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        await process.wait()
+
+
 def test_no_key_of_a_user_detaches_a_terminal() -> None:
     """To Docker, an empty sequence means Ctrl-P, Ctrl-Q: it would keep each Ctrl-P until the next key."""
     assert attach_arguments("podman", "db", terminal=True)[3:5] == ("--detach-keys", "")

@@ -23,6 +23,8 @@ else:
 
 #: Seconds between two looks, for one command, and for all looks together.
 _BETWEEN, _COMMAND, _TOGETHER = 0.5, 90.0, 600.0
+#: Seconds that a command which was killed has for its end.
+_AFTER_KILL = 5.0
 
 
 def main(label: str, program: list[str]) -> None:
@@ -82,9 +84,18 @@ def _listed(*command: str) -> list[str]:
 
 
 def _run(*command: str, within: float = _COMMAND) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(  # noqa: S603 - the command line of the runtime
-        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=within
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(  # noqa: S603 - the command line of the runtime
+        command, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, text=True, errors="replace"
     )
+    try:
+        out, err = process.communicate(timeout=within)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        # A file system that does not answer can keep it: the wait raises the same error then.
+        process.wait(timeout=_AFTER_KILL)
+        raise
+    return subprocess.CompletedProcess(command, process.returncode, out, err)
 
 
 def _is_alive(pid: str) -> bool:
