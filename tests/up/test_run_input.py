@@ -126,6 +126,34 @@ async def test_a_command_that_the_container_cannot_execute_has_the_exit_code_of_
     await eventually(lambda: not containers(place), within=WITHIN)
 
 
+async def test_exec_of_a_command_that_the_container_cannot_execute_is_like_that_of_run(place: Place) -> None:
+    """One sentence and the exit code of a shell, with and without a terminal, and no words of the runtime."""
+    await place.run("up", "--detach")
+    missing = "steersman: db: nosuch: command not found in the container"
+    assert await place.run("exec", "db", "--", "nosuch", code=127) == f"{missing}\n"
+    assert await place.run("exec", "db", "--", "/etc", code=126) == (
+        "steersman: db: the container cannot execute /etc: permission denied\n"
+    )
+    options = (sys.executable, "-m", "steersman", "exec", "db", "--", "nosuch")
+    typed = await asyncio.to_thread(Terminal, *options, environment=place.environment, folder=place.folder)
+    try:
+        await asyncio.to_thread(typed.wait_output, missing.encode())
+        assert await asyncio.to_thread(typed.wait_end) == 127
+        assert b"OCI" not in typed.output
+    finally:
+        typed.close()
+
+
+async def test_exec_shows_what_a_program_says_of_commands(place: Place) -> None:
+    """Only the report of a client whose command did not run is replaced."""
+    await place.run("up", "--detach")
+    words = "Error: crun: executable file `x` not found in $PATH: No such file or directory\n"
+    for more, code in (("", 3), ("more\n", 127)):
+        script = "printf %s \"$1\" >&2; sleep 0.2; printf %s \"$2\" >&2; exit $3"
+        program = ("sh", "-c", script, "sh", words, more, str(code))
+        assert await place.run("exec", "db", "--", *program, code=code) == f"{words}{more}"
+
+
 async def test_no_container_outlives_its_client(place: Place) -> None:
     """The programs ignore their input, so nothing else would end them before the session."""
     await place.run("up", "--detach")

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         ContainerRunner as ContainerRunner,
         ContainerRuntimeError as ContainerRuntimeError,
         attach_arguments as attach_arguments,
+        reported_error as reported_error,
     )
     from steersman.workloads.control_plane import (
         DeveloperControlPlane as DeveloperControlPlane,

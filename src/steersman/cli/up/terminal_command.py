@@ -36,6 +36,7 @@ from steersman.workloads import (
     ProgramContext,
     attach_arguments,
     read_context,
+    reported_error,
     run_in_foreground,
 )
 from steersman.workloads.kinds import Executable, ExecutableReplicaSet, ExecutableSpec
@@ -84,7 +85,7 @@ async def _exec(options: CommandOptions) -> int:
             context = _own_context()
         else:
             context = await read_context(client, _executable(board, row))
-    return await _foreground(words, context, attaches=row.kind == "container")
+    return await _foreground(words, context, container_of=row.name if row.kind == "container" else "")
 
 
 def _own_context() -> ProgramContext:
@@ -110,7 +111,8 @@ def _container(board: Board, name: str) -> str:
     raise Failure(f"the container of {name} no longer exists")
 
 
-async def _foreground(words: Sequence[str], context: ProgramContext, *, attaches: bool = False) -> int:
+async def _foreground(words: Sequence[str], context: ProgramContext, *, container_of: str = "") -> int:
+    """Run a command. For a client of the container runtime, ``container_of`` is the service of the container."""
     env = {name: value for name, value in context.env.items() if name not in _MARKS}
     # The command runs in this terminal, whatever the service has.
     if "TERM" in os.environ:
@@ -123,13 +125,18 @@ async def _foreground(words: Sequence[str], context: ProgramContext, *, attaches
         env=env,
         folder=context.folder,
         user=context.user,
-        attaches=attaches,
+        client_error=partial(_client_error, container_of) if container_of else None,
     )
     try:
         return await run_in_foreground(command)
     except CannotRun as error:
         tell_failure(str(error))
         return error.code
+
+
+def _client_error(service: str, words: str) -> CannotRun | None:
+    error = reported_error(words)
+    return CannotRun(f"{service}: {error}", error.code) if error is not None else None
 
 
 # run
@@ -155,7 +162,7 @@ async def _run_once(options: CommandOptions) -> int:
             async def attach(container: str) -> int:
                 words = (runtime, *attach_arguments(runtime, container, terminal=terminal))
                 async with alone():
-                    return await _foreground(words, _own_context(), attaches=True)
+                    return await _foreground(words, _own_context(), container_of=name)
 
             return await run_container(
                 client, application, name, options.words, board=board, terminal=terminal, attach=attach

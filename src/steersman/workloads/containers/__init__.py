@@ -10,6 +10,7 @@ Guarantees
 
 from steersman.workloads.containers.archive import InvalidFiles as InvalidFiles, archive as archive
 from steersman.workloads.containers.arguments import attach_arguments as attach_arguments
+from steersman.workloads.containers.command import reported_error as reported_error
 from steersman.workloads.containers.command_line import (
     DOCKER as DOCKER,
     PODMAN as PODMAN,

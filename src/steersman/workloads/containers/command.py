@@ -51,6 +51,8 @@ _COMMAND = re.compile(
     r"""|exec container process [`'](?P<process>.+?)[`']: (?P<reason>.+)""",
     re.IGNORECASE,
 )
+#: All that a client of the runtimes writes if it fails: one line.
+_REPORT = re.compile(r"(?:Error|OCI runtime)[^\n]*\n")
 _NOT_FOUND = re.compile(r"not found|no such file", re.IGNORECASE)
 #: The exit codes of a shell for a command that is missing, or cannot be executed.
 _MISSING_CODE, _NOT_EXECUTABLE_CODE = 127, 126
@@ -145,6 +147,11 @@ def _cannot_execute(reason: str) -> CannotExecute | None:
         return CannotExecute(f"{command}: command not found in the container", _MISSING_CODE)
     # The runtimes repeat the reason in their own words after a colon.
     return CannotExecute(f"the container cannot execute {command}: {why.partition(':')[0]}", _NOT_EXECUTABLE_CODE)
+
+
+def reported_error(words: str) -> CannotExecute | None:
+    """The error that a client of a runtime reports of a command in a container; None for any other output."""
+    return _cannot_execute(words) if _REPORT.fullmatch(words) else None
 
 
 def described(argv: Sequence[str]) -> str:

@@ -7,6 +7,7 @@ Guarantees
   can neither type into this terminal nor read what is typed there later.
 - Standard streams that are no terminals are passed on, so pipes and files work; the command gets no other descriptor.
 - A command that attaches a container ends like any program in a pipe whose reader has ended: exit code 141, no words.
+- If the container does not have the command, the error is one of this program, and the words of the client are not shown.
 - The terminal has its former modes after a command that a signal killed, and after one of another user.
 - Signals have their former handlers after the command.
 """
@@ -40,6 +41,18 @@ _PROGRAM = f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); fro
 _MISSING, _NOT_EXECUTABLE = 127, 126
 
 
+class CannotRun(Exception):
+    """The command cannot be started, or its output cannot be written; ``code`` is the exit code that a shell has for it."""
+
+    def __init__(self, message: str, code: int) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+#: Reads the error that the client of a container runtime reports; None for words of the program in the container.
+ClientError = Callable[[str], CannotRun | None]
+
+
 class ForegroundCommand(msgspec.Struct, frozen=True, kw_only=True):
     """A command, and what it starts with."""
 
@@ -49,19 +62,16 @@ class ForegroundCommand(msgspec.Struct, frozen=True, kw_only=True):
     folder: str
     user: str = ""
     """As in `Launch`."""
-    attaches: bool = False
-    """Whether the command only attaches a program that runs elsewhere, in a container.
+    client_error: ClientError | None = None
+    """For a client, which only attaches a program that runs elsewhere, in a container: the error that its words report.
 
     SIGTERM, SIGHUP and the second Ctrl-C then end the command at once, and the caller ends the program.
     """
 
-
-class CannotRun(Exception):
-    """The command cannot be started, or its output cannot be written; ``code`` is the exit code that a shell has for it."""
-
-    def __init__(self, message: str, code: int) -> None:
-        super().__init__(message)
-        self.code = code
+    @property
+    def attaches(self) -> bool:
+        """Whether the command is a client."""
+        return self.client_error is not None
 
 
 async def run_in_foreground(command: ForegroundCommand) -> int:
@@ -70,7 +80,7 @@ async def run_in_foreground(command: ForegroundCommand) -> int:
         terminals = [each for each in _STREAMS if command.user and os.isatty(each)]
         relay = stack.enter_context(TerminalRelay(terminals)) if terminals else None
         modes = _modes() if relay is None else None
-        pipes = stack.enter_context(PipeRelay()) if command.attaches else None
+        pipes = stack.enter_context(PipeRelay(command.client_error)) if command.client_error is not None else None
         process = await _start(command, relay or pipes, terminals)
         received = _handle_signals(command, process, stack, pipes)
         try:
@@ -89,6 +99,8 @@ async def run_in_foreground(command: ForegroundCommand) -> int:
                 termios.tcsetattr(0, termios.TCSADRAIN, modes)
     if received:
         return 128 + received[0]
+    if pipes is not None and (refusal := pipes.report) is not None:
+        raise refusal
     if pipes is not None and pipes.error is not None and not isinstance(pipes.error, BrokenPipeError):
         raise CannotRun(f"cannot write the output of {command.program}: {pipes.error.strerror}", 1)
     return code if code >= 0 else 128 - code

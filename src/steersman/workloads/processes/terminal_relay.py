@@ -38,7 +38,7 @@ class TerminalRelay:
         self._is_raw = self._has_input and 1 in terminals
         self._modes = termios.tcgetattr(self._shown)
         self.master, self.slave = os.openpty()
-        self._target = _reopened(self._shown)
+        self._target = reopened(self._shown)
         #: Output that is not yet written.
         self._left = b""
 
@@ -134,7 +134,7 @@ class TerminalRelay:
             fcntl.ioctl(self.master, termios.TIOCSWINSZ, size)
 
 
-def _reopened(descriptor: int) -> int:
+def reopened(descriptor: int) -> int:
     """A terminal, opened again: its flags would otherwise change for the shell too."""
     try:
         return os.open(os.ttyname(descriptor), os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
