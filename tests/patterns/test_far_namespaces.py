@@ -8,9 +8,10 @@ import pytest
 
 from samples.postgres import Postgres, managed, postgres
 from steersman import Key, MergePatch, ObjectMeta, Resource, Spec, Status
+from steersman.controller import Done
 from steersman.errors import Conflict, NotFound
 from steersman.kinds.core_v1 import ConfigMap, Namespace
-from steersman.patterns import child, generates
+from steersman.patterns import Outputs, child, generates, reconciles
 from steersman.plan import plan_changes
 from steersman.testing import eventually
 
@@ -120,3 +121,27 @@ async def test_a_limited_operator_reaches_far_children(control_plane):
         await eventually(client, Postgres, "pg", has=READY)
         await client.delete(ConfigMap, Key(far, "far"))
         await eventually(client, ConfigMap, Key(far, "far"))
+
+
+async def test_a_clean_up_runs_once(plane):
+    """A far child whose deletion takes time must not come back when it is gone: its owner could never go."""
+    client = plane.client
+    far = Key(await plane.create_namespace(f"{plane.namespace}-far"), "last-backup")
+
+    @reconciles(Postgres, children=(child(ConfigMap, across_namespaces=True),))
+    async def database(pg: Postgres, out: Outputs) -> Done:
+        return Done()
+
+    @database.finalizer
+    async def last_backup(pg: Postgres, out: Outputs) -> Done:
+        out.apply(ConfigMap(metadata=ObjectMeta(name=far.name, namespace=far.namespace, finalizers=[FINALIZER])))
+        return Done()
+
+    async with plane.running(managed(database), namespaces=()):
+        await client.create(postgres())
+        await eventually(client, Postgres, "pg", has=READY)
+        await client.delete(Postgres, "pg")
+        await eventually(client, ConfigMap, far, lambda found: found.deleting)
+        await client.patch(ConfigMap, far, MergePatch({"metadata": {"finalizers": None}}))
+        await eventually(client, Postgres, "pg", gone=True)
+        assert await client.find(ConfigMap, far) is None

@@ -6,6 +6,7 @@ Guarantees
 - **Steersman prunes only children of completed states.** Children stay if their state was not reached, waits, failed or raised.
   A reconcile that raised prunes nothing. One that stopped early prunes only children that it saw the completed state declare.
 - A separate request sets the finalizer before any other write, and another removes it after all of them.
+- A finalizer whose clean-up is complete is not called again in the same term, or its children would return while they are deleted.
 - While the label `SUSPEND_LABEL` is set, and is not "false", nothing is applied, pruned or finalized.
 - If a state changes the identity of its object (name, uid, version), the identity is restored and the state fails.
 - A reconcile writes the status at most once, and not at all if nothing changed. It reports an error there, then raises it, so
@@ -181,6 +182,7 @@ class _Reconcile:
             await self._memory.learn_scopes(ctx.client)
         if self._obj.deleting:
             return await self._delete() if is_guarded(self._obj, self._finalizers) else Done()
+        self._memory.cleaned_up.pop(ctx.request.key, None)  # a restored server may have lost the deletion
         if self._memory.children.needs_finalizer:
             self._memory.note_owner(ctx.request.key, self._obj.uid)
             await delete_ownerless(ctx, self._memory, owner_uid=self._obj.uid)
@@ -346,10 +348,12 @@ class _Reconcile:
     async def _delete(self) -> Outcome:
         machine, draft = self._machine, self._draft()
         try:
-            if machine.clean_up is not None:
+            if machine.clean_up is not None and self._memory.cleaned_up.get(self._obj.key) != self._obj.uid:
                 transition = await self._clean_up(machine.clean_up)
                 if isinstance(transition, Stopped):
                     return await self._still_there(draft, transition)
+                # Another call would declare its children again while they are being deleted.
+                self._memory.cleaned_up[self._obj.key] = self._obj.uid
             if machine.deletes_children(self._memory.children):
                 order = (*self._graph.names, *((self._graph.finalizer,) if self._graph.finalizer else ()))
                 left = await delete_in_order(self._ctx, self._obj, self._memory, order)

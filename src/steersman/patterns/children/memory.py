@@ -84,6 +84,8 @@ class ChildMemory:
         self._given_up: OrderedDict[str, None] = OrderedDict()
         #: The uids of owners whose undeclared children were looked up by label in all kinds since the program started.
         self.searched: dict[Key, str] = {}
+        #: The uids of owners in deletion whose clean-up is complete.
+        self.cleaned_up: dict[Key, str] = {}
 
     async def learn_scopes(self, client: Reader, *, again: bool = False) -> bool:
         """Ask the server which of the kinds without a class are namespaced. Returns whether it reported a new one.
@@ -171,6 +173,7 @@ class ChildMemory:
         self._owner_uids.pop(owner, None)
         self.declaration_history.forget(owner)
         self.searched.pop(owner, None)
+        self.cleaned_up.pop(owner, None)
         self.pending.pop(owner, None)
         self.subscriptions.forget(owner)
 
