@@ -24,12 +24,12 @@ from steersman import Client, Manager
 from steersman.cli import main
 from steersman.cli.failure import Failure
 from steersman.cli.run import RunOptions, endpoints_of
-from steersman.client import Added, MergePatch
+from steersman.client import Added, MergePatch, Modified
 from steersman.controlplane import ControlPlane
 from steersman.kinds.coordination_v1 import Lease
 from steersman.kinds.core_v1 import ConfigMap
 from steersman.kinds.discovery_v1 import EndpointSlice
-from steersman.objects import Unstructured
+from steersman.objects import Kind, Unstructured
 from steersman.testing import Engine
 from steersman.transport import HttpListener, ServerResponse, ServerTls
 from steersman.wire import HttpRequest
@@ -67,6 +67,16 @@ async def make(client):
     await client.install(Site)
     return manager
 '''
+VERSIONS = f'''{OPERATOR}
+from steersman.webhooks import VersionConverter
+
+class NewSite(Resource[SiteSpec, None], group="GROUP", version="v2", kind="Site", plural="sites", storage=False):
+    """A web site."""
+
+to_hub = lambda site: Site(metadata=site.metadata, spec=site.spec)
+to_spoke = lambda site: NewSite(metadata=site.metadata, spec=site.spec)
+manager.add(VersionConverter(NewSite, Site, to_hub=to_hub, to_spoke=to_spoke))
+'''
 NAMELESS = """
 from steersman import Manager
 from steersman.kinds.core_v1 import ConfigMap, Secret
@@ -79,6 +89,7 @@ def secrets(config: ConfigMap) -> list[Secret]:
 manager = Manager()
 manager.add(secrets)
 """
+CRD = Kind("apiextensions.k8s.io/v1", "CustomResourceDefinition")
 KUBECONFIG = """
 apiVersion: v1
 kind: Config
@@ -465,6 +476,27 @@ async def test_only_kinds_of_ones_own_are_installed(here: Path, engine: Engine, 
     async with asyncio.timeout(30), running(*arguments, folder=here, engine=engine) as program:
         assert await program.ended() == 1
     assert "no controller has its own kind" in program.lines[-1]
+
+
+async def test_no_version_is_served_without_its_conversion(
+    here: Path, engine: Engine, namespace: str, crd_group: str
+) -> None:
+    """The conversion is registered before the second version: no client reads an object as the other one is stored."""
+    module = write(here, "run_versions", VERSIONS.replace("GROUP", crd_group))
+    arguments = ("run", f"{module}:manager", "--install-local", "--namespace", namespace)
+    async with (
+        asyncio.timeout(60),
+        engine.client(field_manager="tests") as client,
+        client.watch(CRD, fields={"metadata.name": f"sites.{crd_group}"}) as events,
+        running(*arguments, folder=here, engine=engine),
+    ):
+        async for event in events:
+            assert isinstance(event, Added | Modified)
+            spec = event.object["spec"]
+            assert len(spec["versions"]) == 1 or spec["conversion"]["strategy"] == "Webhook"
+            if "caBundle" in spec["conversion"].get("webhook", {}).get("clientConfig", {}):
+                assert len(spec["versions"]) == 2
+                break
 
 
 async def test_a_port_that_is_taken(here: Path, engine: Engine, namespace: str, crd_group: str) -> None:

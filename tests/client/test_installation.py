@@ -8,11 +8,15 @@ from typing import Any
 
 import pytest
 
-from steersman import Client, Resource, Spec
-from steersman.errors import WouldRemove
+from steersman import Client, ObjectMeta, Resource, Spec
+from steersman.aio import Supervisor
+from steersman.errors import InternalError, WouldRemove
 from steersman.objects import Kind, Object
 
 CRD = Kind("apiextensions.k8s.io/v1", "CustomResourceDefinition")
+#: A conversion that always fails: nothing listens there.
+WEBHOOK = {"clientConfig": {"url": "https://127.0.0.1:1/convert"}, "conversionReviewVersions": ["v1"]}
+CONVERSION = {"strategy": "Webhook", "webhook": WEBHOOK}
 
 
 class Small(Spec):
@@ -88,3 +92,28 @@ async def test_programs_that_install_at_once_add_up(client: Client, kinds: Calla
 
     await asyncio.gather(*(install(cls) for cls in (old, new) * 4))
     assert await versions(client, new) == {"v1": ["color", "size"]}
+
+
+@pytest.mark.parametrize("before", [False, True])
+async def test_no_version_is_served_without_its_conversion(
+    client: Client, kinds: Callable[..., type[Object]], *, before: bool
+):
+    """Otherwise a client of the new version reads an object as the old one is stored, and writes it back without its fields."""
+    v1, v2 = kinds("v1", Small, storage=False), kinds("v2", Large)
+    name = f"{v1.gvr().resource}.{v1.gvk().group}"
+    if before:
+        old: Any = kinds("v1", Small)
+        await client.install(old)
+        await client.create(old(metadata=ObjectMeta(name="a"), spec=Small()))
+    async with Supervisor() as tasks, client.watch(CRD, fields={"metadata.name": name}) as events:
+        tasks.start(client.install(v1, v2, conversion=CONVERSION), name="install")
+        async for event in events:
+            spec: Any = event.object["spec"]  # type: ignore[union-attr]
+            assert len(spec["versions"]) == 1 or spec["conversion"]["strategy"] == "Webhook"
+            if len(spec["versions"]) == 2:
+                break
+    if before:
+        with pytest.raises(InternalError, match="conversion webhook"):
+            await client.get(v2, "a")
+    await client.install(v1, v2)
+    assert (await client.get(CRD, name))["spec"]["conversion"]["strategy"] == "Webhook"

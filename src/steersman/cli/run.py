@@ -34,7 +34,7 @@ from steersman.errors import ApiError, ConfigError, WouldRemove, error_leaves
 from steersman.manager import LAST_SECONDS, HttpEndpoints, Manager, end_process_after, on_signals, report_threads
 from steersman.telemetry import JsonFormatter, configure_logging
 from steersman.transport import ServerTls
-from steersman.webhooks import WebhookEndpoint
+from steersman.webhooks import WebhookEndpoint, WebhookRegistration
 
 _log = logging.getLogger("steersman.run")
 
@@ -225,11 +225,23 @@ async def _install(client: Client, manager: Manager, *, replace_crds: bool) -> N
     own = manager.own_kinds
     if not own:
         raise Failure("--install-crds: no controller has its own kind, a class derived from Resource[...]")
+    converted = manager.webhooks.converted_versions().keys()
+    with_versions = [kind for kind in own if kind.gvk().group_kind in converted]
     try:
-        await client.install(*own, replace=replace_crds)
+        await client.install(*(kind for kind in own if kind not in with_versions), replace=replace_crds)
+        await client.install(*with_versions, replace=replace_crds, conversion=_conversion(manager))
     except WouldRemove as error:
         raise Failure(f"{error}; on this command line: --replace-crds") from None
     _log.info("installed the CRDs of %s", ", ".join(kind.gvk().kind for kind in own))
+
+
+def _conversion(manager: Manager) -> dict[str, Any] | None:
+    """The conversion to begin with; None without a port. It fails until the manager registers its port and certificate."""
+    if (endpoint := manager.webhook_endpoint) is None:
+        return None
+    # A free port is known when it is open; nothing listens on port 1.
+    address = f"https://{endpoint.listens_on}:{endpoint.port or 1}"
+    return WebhookRegistration(manager.webhooks.hooks, endpoint, name=manager.name, address=address).conversion()
 
 
 def _webhook_endpoint(manager: Manager) -> WebhookEndpoint:

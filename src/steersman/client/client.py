@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from copy import copy
 from pathlib import Path
@@ -207,14 +207,16 @@ class Client(Verbs):
         timeout: float = 30.0,  # noqa: ASYNC109
         force: bool = True,
         replace: bool = False,
+        conversion: Mapping[str, Any] | None = None,
     ) -> None:
         """Apply the CustomResourceDefinitions of these classes; returns when the server serves them.
 
         Several classes of one kind are its versions. Raises `WouldRemove` if that would remove a version or a field of
         an installed definition; ``replace=True`` installs it all the same. ``force=False`` raises a conflict instead of
-        taking fields of a definition from another field manager.
+        taking fields of a definition from another field manager. ``conversion`` is the ``spec.conversion`` of a
+        definition that has no webhook yet; it gets this before it gets another version.
         """
-        await install(self, classes, timeout=timeout, force=force, replace=replace)
+        await install(self, classes, timeout=timeout, force=force, replace=replace, conversion=conversion)
 
     async def close(self) -> None:
         """Close all connections."""

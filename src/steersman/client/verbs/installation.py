@@ -3,12 +3,13 @@
 Guarantees
 - An installation adds: it removes no version, no field and no stored version of an installed definition, unless
   ``replace`` asks for it. It decides on the definition that it then changes, also if other programs install, too.
+- With a conversion, the server never serves two versions without it: the definition has it before its second version.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import groupby
 from typing import Any
 
@@ -17,15 +18,15 @@ from steersman.client.results import Added, Modified
 from steersman.client.stages.prepared_apply import NO_VERSION
 from steersman.client.verbs.verbs import Verbs
 from steersman.errors import Conflict, KindNotServed, NotEstablished, WouldRemove
-from steersman.objects import GroupKind, Kind, Object, Unstructured, resource_version_of, tree_of
+from steersman.objects import GroupKind, Key, Kind, Object, Unstructured, resource_version_of, tree_of
+
+Tree = dict[str, Any]
 
 CUSTOM_RESOURCE_DEFINITION = Kind("apiextensions.k8s.io/v1", "CustomResourceDefinition")
-
-
 #: The field manager of definitions installed by a client without one.
 _INSTALLER = "steersman"
-#: Programs that install the same definition at once change it a few times.
-_ATTEMPTS = 5
+#: Programs that install the same definition at once change it a few times, and the server writes its status.
+_ATTEMPTS = 10
 
 
 async def install(
@@ -35,6 +36,7 @@ async def install(
     timeout: float,  # noqa: ASYNC109
     force: bool,
     replace: bool,
+    conversion: Mapping[str, Any] | None,
 ) -> None:
     """Apply the definitions of ``classes`` (several versions of a kind together) and wait until they are served."""
     from steersman.schemas import crd_for  # noqa: PLC0415 - only programs that install pay
@@ -43,7 +45,7 @@ async def install(
     names: list[str] = []
     for _, versions in groupby(in_order, key=_group_kind):
         tree = crd_for(*versions)
-        await _apply(client, tree, force=force, replace=replace)
+        await _apply(client, tree, conversion, force=force, replace=replace)
         names.append(tree["metadata"]["name"])
     try:
         async with asyncio.timeout(timeout):
@@ -57,7 +59,9 @@ async def install(
         ) from None
 
 
-async def _apply(client: Verbs, tree: dict[str, Any], *, force: bool, replace: bool) -> None:
+async def _apply(
+    client: Verbs, tree: Tree, conversion: Mapping[str, Any] | None, *, force: bool, replace: bool
+) -> None:
     """Apply a definition to exactly the version of the installed one that was compared with it."""
     from steersman.schemas import removed_parts  # noqa: PLC0415 - only programs that install pay
 
@@ -65,23 +69,49 @@ async def _apply(client: Verbs, tree: dict[str, Any], *, force: bool, replace: b
     # a client without a field manager still uses the same owner in every run
     manager = client.field_manager or _INSTALLER
     for attempt in range(_ATTEMPTS):
-        installed = None if replace else await client.find(CUSTOM_RESOURCE_DEFINITION, name)
-        removed = removed_parts(tree_of(installed), tree) if installed is not None else []
-        if removed:
+        installed = None if replace and conversion is None else await client.find(CUSTOM_RESOURCE_DEFINITION, name)
+        if not replace and installed is not None and (removed := removed_parts(tree_of(installed), tree)):
             raise WouldRemove(
                 f"install {name}: this would remove {'; '.join(removed)} from the installed definition, and objects"
                 " would lose data. Install all versions together, with all their fields; or, if these parts are"
                 f" needed no more, write install({tree['spec']['names']['kind']}, replace=True)"
             )
-        version = resource_version_of(installed) if installed is not None else NO_VERSION
-        metadata = tree["metadata"] if replace else tree["metadata"] | {"resourceVersion": version}
         try:
-            await client.apply(Unstructured(tree | {"metadata": metadata}), force=force, field_manager=manager)
+            if conversion is not None:
+                installed = await _with_conversion(client, installed, tree, conversion, force=force, manager=manager)
+            wanted = tree if replace else _bound(tree, installed)
+            await client.apply(Unstructured(wanted), force=force, field_manager=manager)
         except Conflict as error:
             if error.field_conflicts or attempt == _ATTEMPTS - 1:
                 raise
         else:
             return
+
+
+async def _with_conversion(
+    client: Verbs,
+    installed: Unstructured | None,
+    tree: Tree,
+    conversion: Mapping[str, Any],
+    *,
+    force: bool,
+    manager: str,
+) -> Unstructured:
+    """The installed definition, after it got a conversion if it had none; a new one has only its stored version."""
+    if installed is None:
+        stored = [each for each in tree["spec"]["versions"] if each["storage"]]
+        first = _bound(tree | {"spec": tree["spec"] | {"versions": stored}}, None)
+        installed = await client.apply(Unstructured(first), force=force, field_manager=manager)
+    if installed.get("spec", "conversion", "strategy") == "Webhook":
+        return installed  # the running webhook replaces it, if it has another address
+    installed["spec"]["conversion"] = dict(conversion)
+    return await client.update(installed)
+
+
+def _bound(tree: Tree, installed: Unstructured | None) -> Tree:
+    """A definition that the server accepts only for this version of the installed one; None: only if there is none."""
+    version = resource_version_of(installed) if installed is not None else NO_VERSION
+    return tree | {"metadata": tree["metadata"] | {"resourceVersion": version}}
 
 
 def _group_kind(cls: type[Object]) -> GroupKind:
@@ -106,9 +136,11 @@ async def _wait_until_established(client: Verbs, name: str) -> None:
 
 async def _wait_until_served(client: Verbs, cls: type[Object]) -> None:
     """Wait for the server to serve the kind: each API server starts a moment after the definition is established."""
+    namespaced = cls.__resource__.namespaced
     while True:
         try:
-            await client.list(cls, namespace="default", fields={"metadata.name": "-"})
+            # A list would need the conversion of all objects, which may not work yet.
+            await client.find(cls, Key("default" if namespaced else "", "-"))
         except KindNotServed:
             await asyncio.sleep(0.02)
         else:
