@@ -265,6 +265,16 @@ def test_a_kind_that_is_not_served_is_a_warning_of_a_manager_that_works():
     assert "waiting for gizmo.example.com/v1 Gizmo: not served" in page.text
 
 
+def test_a_kind_that_may_be_missing_is_no_problem():
+    """A retired kind of children whose CRD was removed is as it should be: nothing is to be done."""
+    missing = informer("gizmo.example.com/v1 Gizmo", served=False, synced=False, objects=0, phase="waiting")
+    assert "Install its CRD" in Page(overview(manager(controllers=(controller(),), informers=(missing,)))).text
+    retired = replace(missing, optional=True)
+    page = Page(overview(manager(controllers=(controller(),), informers=(retired,))))
+    assert "All is well" in page.text
+    assert "not served" in page.text
+
+
 def test_a_mapper_that_fails_is_seen_with_what_it_left_behind():
     failing = source("Secret (users)", failures=7, retrying=3, last_failure="mapper on <Secret a/b>: KeyError: 'x'")
     page = Page(overview(manager(controllers=(controller(sources=(failing,)),))))

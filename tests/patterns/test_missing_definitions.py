@@ -44,6 +44,9 @@ async def test_a_retired_kind_without_a_crd_stops_nothing(plane):
         tasks.start(manager.run(signals=False), name="manager")
         await client.create(postgres())
         await eventually(client, Postgres, "pg", has=READY)
+        missing = next(each for each in manager.statistics().informers if each.kind.endswith("Crate"))
+        assert (missing.served, missing.optional) == (False, True)
+        assert [each.message for each in await manager.ready.run()] == [""] * len(manager.ready.last)
         manager.stop()
 
 

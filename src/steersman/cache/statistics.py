@@ -35,3 +35,5 @@ class InformerStatistics(msgspec.Struct, frozen=True, kw_only=True):
     scopes: tuple[ScopeStatistics, ...]
     #: Objects on which the transform failed.
     transform_failures: int = 0
+    #: Whether the program works without the kind.
+    optional: bool = False

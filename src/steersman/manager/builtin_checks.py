@@ -39,7 +39,7 @@ def add_builtin_checks(health: Checks, ready: Checks, state: State, leadership: 
     def caches() -> str:
         if state.cache is None:
             raise NotYet("not started yet")
-        return check_caches(state.cache.held())
+        return check_caches(state.cache.awaited())
 
     def controllers() -> str:
         if state.running is not None:

@@ -22,7 +22,7 @@ from typing import Any
 
 from msgspec import structs
 
-from steersman.cache import Cache, Informer, KindOptions
+from steersman.cache import Cache, Informer, InformerStatistics, KindOptions
 from steersman.client import Client
 from steersman.controller import ControllerPlan
 from steersman.objects import Kind, Object
@@ -122,6 +122,21 @@ class ManagedCache(Cache):
         """The informers that controllers need, in the order in which they were added."""
         needed = {kind: None for plan in self._held.values() for kind in plan.kinds()}
         return [self._shared[kind].informer for kind in needed if kind in self._shared]
+
+    def awaited(self) -> list[Informer[Any]]:
+        """The same without optional kinds that the server does not serve."""
+        optional = self._optional()
+        return [informer for informer in self.held() if informer.served or informer.kind not in optional]
+
+    def statistics(self) -> tuple[InformerStatistics, ...]:
+        """The statistics of every informer."""
+        optional = self._optional()
+        found = [(kind, shared.informer.statistics()) for kind, shared in self._shared.items()]
+        return tuple(structs.replace(each, optional=True) if kind in optional else each for kind, each in found)
+
+    def _optional(self) -> frozenset[AnyKind]:
+        """The kinds that no controller needs, such as retired kinds of children."""
+        return self._held_kinds.difference(*(plan.required_kinds() for plan in self._held.values()))
 
     def is_warm(self, *, patient: bool = True) -> bool:
         """Whether a term could begin: one controller has all of its kinds, and no promising first list is running.

@@ -174,7 +174,7 @@ def _informer(each: InformerStatistics, statistics: ManagerStatistics) -> Iterat
     # A controller that waits for the kind has already reported it.
     said_before = any(kind in _absent(one, statistics) for one in statistics.controllers if _stuck(one, statistics))
     if not each.served:
-        if said_before:
+        if said_before or each.optional:
             return
         yield Problem("warn", kind, "is not served yet; waiting. Install its CRD if it should be", place)
     else:

@@ -320,7 +320,7 @@ def informers_table(statistics: ManagerStatistics) -> Html:
     """The cached kinds, and the state of their watches."""
     if not statistics.informers:
         return section("Informers", note="no kind is cached yet", id_="informers")
-    ordered = sorted(statistics.informers, key=lambda each: (each.served and each.synced, -_staleness(each), each.kind))
+    ordered = sorted(statistics.informers, key=lambda each: (_is_fine(each), -_staleness(each), each.kind))
     rows = [_informer(each) for each in ordered]
     head = (
         "Kind",
@@ -336,13 +336,17 @@ def informers_table(statistics: ManagerStatistics) -> Html:
     return section("Informers", table(head, rows), note=count(len(rows), "kind"), id_="informers")
 
 
+def _is_fine(each: InformerStatistics) -> bool:
+    return each.synced if each.served else each.optional
+
+
 def _staleness(each: InformerStatistics) -> float:
     return max((scope.staleness for scope in each.scopes), default=0.0)
 
 
 def _informer(each: InformerStatistics) -> tuple[Html, ...]:
     if not each.served:
-        state = badge("not served", "warn")
+        state = badge("not served", "quiet" if _is_fine(each) else "warn")
     else:
         state = badge("synced", "good") if each.synced else badge("syncing", "warn")
     watches = [
@@ -352,7 +356,7 @@ def _informer(each: InformerStatistics) -> tuple[Html, ...]:
             scope.phase,
             f" ({count(scope.failures, 'failure')})" if scope.failures else "",
             f", stale for {duration(scope.staleness)}" if scope.staleness >= 1 else "",
-            class_="nowrap" if scope.phase == "watching" else "nowrap warn-text",
+            class_="nowrap" if scope.phase == "watching" or (each.optional and not each.served) else "nowrap warn-text",
         )
         for scope in each.scopes
     ]
