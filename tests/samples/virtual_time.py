@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import selectors
-from collections.abc import Coroutine
+from collections.abc import Collection, Coroutine
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
@@ -46,4 +46,13 @@ def run_virtual(work: Coroutine[Any, Any, T], *, seed: int = 1) -> tuple[T, floa
         aio.bind(loop, clock=loop, seed=seed)
         return loop.run_until_complete(work), loop.time()
     finally:
+        loop.run_until_complete(_end(asyncio.all_tasks(loop)))
         loop.close()
+
+
+async def _end(tasks: Collection[asyncio.Task[Any]]) -> None:
+    """End what a run leaves: it would end when garbage is collected, in the middle of another run."""
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    await asyncio.get_running_loop().shutdown_asyncgens()
