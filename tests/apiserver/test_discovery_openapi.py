@@ -8,7 +8,7 @@ import pytest
 from samples.embedded import Raw
 from samples.site import GROUP, Site
 from steersman.apiserver import ApiServer
-from steersman.apiserver.chain import everybody_is
+from steersman.apiserver.chain import single_user
 from steersman.apiserver.discovery.openapi import document
 from steersman.apiserver.registry import builtin_definitions
 from steersman.testing.engine.environment import Environment
@@ -172,7 +172,7 @@ spec:
 async def test_kubectl_explains_and_applies(tmp_path):
     program = find_kubectl(Environment.read())
     variables = {"HOME": str(tmp_path), "KUBECONFIG": str(tmp_path / "none"), "PATH": os.environ["PATH"]}
-    open_to_all = ApiServer(kinds=["v1", "apps/v1"], resources=[Site], chain=[everybody_is()])
+    open_to_all = ApiServer(kinds=["v1", "apps/v1"], resources=[Site], chain=[single_user()])
     async with open_to_all as server, HttpListener(server.handler) as listener:
 
         async def kubectl(*arguments, stdin=""):

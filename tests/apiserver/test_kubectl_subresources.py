@@ -8,7 +8,7 @@ from conformance.scenarios.certificates import request
 
 from samples.embedded import Raw
 from steersman.apiserver import ApiServer
-from steersman.apiserver.chain import everybody_is
+from steersman.apiserver.chain import single_user
 from steersman.testing.engine.environment import Environment
 from steersman.testing.engine.existing_cluster import find_kubectl
 from steersman.testing.engine.kubectl import run_kubectl
@@ -22,7 +22,7 @@ POD = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image":
 
 @pytest.fixture
 async def server():
-    async with ApiServer(kinds=["v1", "certificates.k8s.io/v1"], chain=[everybody_is()]) as running:
+    async with ApiServer(kinds=["v1", "certificates.k8s.io/v1"], chain=[single_user()]) as running:
         yield running
 
 

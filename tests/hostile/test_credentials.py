@@ -21,7 +21,7 @@ from hostile.requests import METHODS
 from steersman import aio
 from steersman.apiserver import ApiServer, MemoryStorage, User
 from steersman.apiserver.bootstrap import create_objects
-from steersman.apiserver.chain import Authentication, Rbac, Reviews, chain, everybody_is
+from steersman.apiserver.chain import Authentication, Rbac, Reviews, chain, single_user
 from steersman.apiserver.serving import Authority, serve
 from steersman.transport import HttpListener
 from steersman.wire import HttpRequest
@@ -258,7 +258,7 @@ async def test_a_port_without_authentication_serves_nobody_unless_told_to(caplog
             await port.close()
         assert "no handler of the chain authenticates them" in caplog.text
         caplog.clear()
-    async with ApiServer(kinds=["v1"], chain=[everybody_is()]) as server, HttpListener(server.handler) as listener:
+    async with ApiServer(kinds=["v1"], chain=[single_user()]) as server, HttpListener(server.handler) as listener:
         port = Port(listener.port, None)
         assert (await port.send(listed))[0] == 200
         await port.close()

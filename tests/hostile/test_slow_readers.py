@@ -11,7 +11,7 @@ from hostile.port import Talk, context_for
 
 from samples.embedded import TABLE, Raw
 from steersman.apiserver import ApiServer
-from steersman.apiserver.chain import RequestLimits, everybody_is
+from steersman.apiserver.chain import RequestLimits, single_user
 from steersman.apiserver.serving import serve
 from steersman.transport import HttpListener
 
@@ -31,7 +31,7 @@ ACCEPTED = {
 
 @pytest.fixture(scope="module")
 async def listener():
-    async with ApiServer(kinds=["v1"], chain=[RequestLimits(), everybody_is()]) as server:
+    async with ApiServer(kinds=["v1"], chain=[RequestLimits(), single_user()]) as server:
         raw = Raw(server.handler)
         for number in range(LISTED):
             made = await raw.post(MAPS, {"metadata": {"name": f"m{number}"}, "data": {"a": "x" * MIB}})

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
         AuditHook as AuditHook,
         AuthenticationAudit as AuthenticationAudit,
     )
-    from steersman.apiserver.chain.authentication import Authentication as Authentication, everybody_is as everybody_is
+    from steersman.apiserver.chain.authentication import Authentication as Authentication, single_user as single_user
     from steersman.apiserver.chain.authorization import Authorization as Authorization
     from steersman.apiserver.chain.flow_control import FlowControl as FlowControl
     from steersman.apiserver.chain.impersonation import ImpersonationHandler as ImpersonationHandler

@@ -76,7 +76,7 @@ class Authentication:
         raise unauthorized()
 
 
-def everybody_is(user: User = IN_PROCESS) -> ChainHandler:
+def single_user(user: User = IN_PROCESS) -> ChainHandler:
     """A handler of the chain that treats every sender as one user. Use it only for a port that no one else can reach."""
 
     async def handler(request: ServerRequest, next_: NextHandler) -> ServerResponse:
