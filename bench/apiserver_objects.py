@@ -25,7 +25,7 @@ def config_map(namespace: str, number: int, *, revision: int = 0, padding: int =
                 "name": config_map_name(number),
                 "namespace": namespace,
                 "labels": {"app": f"service-{number % 200}", "team": f"team-{number % 20}", "tier": "front"},
-                "annotations": {"example.com/owner": f"somebody-{number}"},
+                "annotations": {"example.com/owner": f"operator-{number}"},
             },
             "data": data,
         }

@@ -47,7 +47,7 @@ def config_map(number: int) -> ConfigMap:
             name=f"settings-{number:06d}",
             namespace=NAMESPACE,
             labels={"app": f"service-{number % 200}", "team": f"team-{number % 20}", "tier": "front"},
-            annotations={"example.com/owner": f"somebody-{number}"},
+            annotations={"example.com/owner": f"operator-{number}"},
         ),
         data={f"key-{index}": f"{number:06d}" + "value " * 20 for index in range(14)},
     )

@@ -109,7 +109,7 @@ def test_outside_a_loop_the_machine_answers() -> None:
 
 
 async def test_an_unbound_loop_has_the_machine_s_time_and_chance(virtual_loop) -> None:
-    """A loop nobody bound still works, also while another one is bound."""
+    """An unbound loop still works, also while another one is bound."""
     other = virtual_loop(1)
     assert not other.is_running()
     before = datetime.now(UTC)
@@ -154,7 +154,7 @@ def test_boottime_of_a_clock_that_has_one(virtual_loop) -> None:
 
 
 async def test_boottime_is_the_machine_s_otherwise() -> None:
-    """It counts from the boot of the machine, whoever asks."""
+    """It counts from the boot of the machine in every loop."""
     before = time.clock_gettime(time.CLOCK_BOOTTIME)
     assert before <= aio.boottime() <= time.clock_gettime(time.CLOCK_BOOTTIME)
     inside = await asyncio.to_thread(aio.boottime)

@@ -49,7 +49,7 @@ def an_event(name="a"):
 # YAML
 
 
-async def test_objects_lists_and_refusals_are_yaml_for_whoever_asks(raw):
+async def test_objects_lists_and_refusals_are_yaml_on_request(raw):
     made = await raw.post(MAPS, {"metadata": {"name": "a"}, "data": {"yes": "no", "number": "1"}})
     one, many = await raw.get(f"{MAPS}/a", accept=YAML), await raw.get(MAPS, accept=YAML)
     none = await raw.get(f"{MAPS}/b", accept=YAML)
@@ -117,7 +117,7 @@ async def test_a_profile_of_an_annotation_becomes_a_field(raw):
 
 
 @pytest.mark.parametrize("content_type", ["application/merge-patch+json", STRATEGIC])
-async def test_what_a_patch_says_twice_is_told_or_refused(raw, content_type):
+async def test_a_field_twice_in_a_patch_is_a_warning_or_an_error(raw, content_type):
     await raw.post(MAPS, {"metadata": {"name": "a"}})
     twice = b'{"data":{"c":"1","c":"2"}}'
     refused = await raw.patch(f"{MAPS}/a?fieldValidation=Strict", twice, content_type=content_type)

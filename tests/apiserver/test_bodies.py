@@ -87,13 +87,13 @@ def test_unknown_fields_of_built_in_kinds_go():
 
 
 @pytest.mark.parametrize("body", ['{"data":{"a":"1"},"data":{"b":"2"}}', '{"data":{"a":":"},"data" :\n{"b":"\\":"}}'])
-def test_fields_that_come_twice_merge_and_are_told(body):
+def test_fields_that_come_twice_merge_and_are_reported(body):
     tree, warnings = decoded(body, directive="Warn")
     assert set(tree["data"]) == {"a", "b"}
     assert warnings == ['duplicate field "data"']
 
 
-def test_no_more_than_a_hundred_findings_are_told():
+def test_no_more_than_a_hundred_findings_are_reported():
     body = {f"f{number}": 1 for number in range(120)}
     assert len(decoded(body, directive="Warn").warnings) == 100
 
@@ -144,7 +144,7 @@ def test_what_is_no_utf_8_is_replaced():
         ({"metadata": []}, "array into Go struct field Pod.metadata of type v1.ObjectMeta"),
     ],
 )
-def test_wrong_types_are_told_as_go_tells_them(body, words):
+def test_wrong_types_have_the_words_of_go(body, words):
     assert refusal(body, PODS) == (
         400,
         f'Pod in version "v1" cannot be handled as a Pod: json: cannot unmarshal {words}',

@@ -193,7 +193,7 @@ async def test_a_field_with_a_very_long_name_is_refused(server):
     )
 
 
-async def test_of_very_many_unknown_fields_the_first_are_told(server):
+async def test_of_very_many_unknown_fields_the_first_are_reported(server):
     """Each of them names the whole path, which is long."""
     unknown = {f"u{n}": 1 for n in range(3_000)}
     body = {"metadata": {"name": "x"}, "data": {}, "unknown": 1} | unknown
@@ -208,7 +208,7 @@ async def test_of_very_many_unknown_fields_the_first_are_told(server):
     assert len("".join(warnings)) < 10_000
 
 
-async def test_of_very_many_problems_the_first_are_told(server):
+async def test_of_very_many_problems_the_first_are_reported(server):
     labels = {f"k{n}!": "v!" for n in range(50_000)}
     status, tree, _ = await sent(server, {"metadata": {"name": "x", "labels": labels}})
     assert status == 422

@@ -171,7 +171,7 @@ def test_every_kind_that_can_be_stored_has_a_strategy():
         ),
     ],
 )
-async def test_whoever_writes_something_odd_is_told(raw, container, warning):
+async def test_the_writer_of_an_odd_container_gets_a_warning(raw, container, warning):
     pod = {"containers": [{"name": "c", "image": "x"} | container]}
     body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": pod}
     answer = await raw.post("/api/v1/namespaces/default/pods", body)

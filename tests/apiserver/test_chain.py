@@ -1,4 +1,4 @@
-"""The chain of handlers: limits, who sends a request, in whose name, what is allowed, and what is told of it."""
+"""The chain of handlers: limits, authentication, impersonation, authorization and audit."""
 
 import asyncio
 import json
@@ -291,7 +291,7 @@ async def whoami(ask, user, *headers):
     return answer.body["status"]["userInfo"] if answer.code == 201 else answer.body["message"]
 
 
-async def test_an_administrator_is_whoever_it_wants_to_be(ask):
+async def test_an_administrator_can_impersonate_any_user(ask):
     assert await whoami(ask, "root") == {
         "username": "root",
         "uid": "0",
@@ -439,7 +439,7 @@ async def test_requests_end_in_time_and_watches_do_not():
                 assert b"ADDED" in await response.read()
 
 
-async def test_one_request_too_many_is_told_to_come_again():
+async def test_one_request_too_many_gets_a_retry_after():
     go_on, inside = asyncio.Event(), asyncio.Queue()
 
     async def slow(request, next_):
@@ -523,14 +523,14 @@ def test_a_planted_audit_file_is_not_written(tmp_path):
     assert mine.read_text() == '{"kind":"Event"}\n'
 
 
-async def test_every_request_is_told_of_and_bodies_and_tokens_are_not(tmp_path):
+async def test_the_audit_log_has_every_request_without_bodies_and_tokens(tmp_path):
     path = tmp_path / "audit.log"
 
-    async def nobody_deletes(access):
-        return Decision(access.verb != "delete", "nobody deletes")
+    async def deny_deletes(access):
+        return Decision(access.verb != "delete", "deletes are denied")
 
     with AuditFile(path) as hook:
-        handlers = chain(authorizer=nobody_deletes, authentication=Authentication(tokens=TOKENS), audit=hook)
+        handlers = chain(authorizer=deny_deletes, authentication=Authentication(tokens=TOKENS), audit=hook)
         async with ApiServer(kinds=["v1"], chain=handlers) as server:
             ask = As(server)
             secret = {"metadata": {"name": "s"}, "stringData": {"k": "hidden"}}
@@ -562,7 +562,7 @@ async def test_every_request_is_told_of_and_bodies_and_tokens_are_not(tmp_path):
         "sourceIPs": [],
         "objectRef": {"resource": "secrets", "namespace": "default", "apiVersion": "v1"},
         "responseStatus": {"metadata": {}, "code": 201},
-        "annotations": {"authorization.k8s.io/decision": "allow", "authorization.k8s.io/reason": "nobody deletes"},
+        "annotations": {"authorization.k8s.io/decision": "allow", "authorization.k8s.io/reason": "deletes are denied"},
     }
     assert deleted["auditID"] == refused.headers["Audit-Id"]
     assert deleted["impersonatedUser"] == {"username": "kim", "groups": ["system:authenticated"]}

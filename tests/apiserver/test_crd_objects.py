@@ -84,7 +84,7 @@ async def test_an_update_that_changes_nothing_is_none(raw):
     assert answer.body["metadata"]["generation"] == before
 
 
-async def test_an_unknown_format_is_told_once_and_only_when_it_is_new(raw):
+async def test_an_unknown_format_is_a_warning_once_and_only_when_it_is_new(raw):
     color = {"type": "string", "format": "color"}
     answer = await raw.post(CRDS, crd(version(schema=with_fields(a=color, b=color))))
     assert answer.headers["Warning"] == r'299 - "unrecognized format \"color\""'
@@ -144,7 +144,7 @@ def test_a_schema_that_is_not_structural_may_stay_so_while_nothing_is_pruned():
     assert {found.reason for found in validate_crd_update(pruned, old)} == {"FieldValueRequired"}
 
 
-def test_nobody_begins_to_preserve_unknown_fields_again():
+def test_an_update_cannot_preserve_unknown_fields_again():
     old = stored(crd())
     changed = stored(crd(preserveUnknownFields=True))
     assert [found.path for found in validate_crd_update(changed, old)] == ["spec.preserveUnknownFields"]

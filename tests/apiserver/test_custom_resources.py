@@ -49,7 +49,7 @@ async def server():
 
 async def gone(raw, path=CRD):
     async with asyncio.timeout(60):
-        while (await raw.get(path)).code == 200:  # noqa: ASYNC110 - the server tells nobody but watchers
+        while (await raw.get(path)).code == 200:  # noqa: ASYNC110 - the server notifies watchers only
             await asyncio.sleep(0.005)
 
 
@@ -123,7 +123,7 @@ async def test_of_two_definitions_that_come_at_once_one_has_the_names(server, ra
     assert accepted["ships"]["conditions"][0]["message"] == '"BoatList" is already in use'
 
 
-async def test_what_is_stored_as_a_definition_and_is_none_hurts_nobody(server, raw):
+async def test_a_stored_object_that_is_no_definition_affects_no_other(server, raw):
     key = f"apiextensions.k8s.io/customresourcedefinitions/boats.{GROUP}"
     nothing = {"kind": "CustomResourceDefinition", "apiVersion": "apiextensions.k8s.io/v1", "metadata": {"name": "x"}}
     await server.storage.put(key, json.dumps(nothing).encode(), expect=0)
@@ -195,7 +195,7 @@ async def test_a_function_converts_for_managed_fields():
         assert managers == [("me", f"{GROUP}/v1")]
 
 
-async def test_a_webhook_that_cannot_be_reached_is_told(raw):
+async def test_a_webhook_that_cannot_be_reached_is_reported(raw):
     hook = {"conversionReviewVersions": ["v1"], "clientConfig": {"url": "https://127.0.0.1:1"}}
     conversion = {"strategy": "Webhook", "webhook": hook}
     await raw.post(CRDS, crd(version("v1"), version("v2", storage=False), conversion=conversion))
@@ -336,7 +336,7 @@ async def test_kinds_of_the_servers_own_stay_its_own(raw):
     assert (await raw.get(roles)).names == ["r"]
 
 
-async def test_a_damaged_definition_is_not_served_and_hurts_nobody(server, raw, caplog):
+async def test_a_damaged_definition_is_not_served_and_affects_no_other(server, raw, caplog):
     await raw.post(CRDS, crd())
     key = f"apiextensions.k8s.io/customresourcedefinitions/boats.{GROUP}"
     record, _ = await server.storage.get(key)

@@ -38,7 +38,7 @@ async def test_both_forms_tell_the_same(raw):
     assert listed == whole.resources
 
 
-async def test_the_registry_is_what_is_told(server, raw):
+async def test_discovery_shows_the_registry(server, raw):
     told = {found.gvr: found for found in (await aggregated(raw)).resources}
     assert len(told) == len(server.registry)
     for definition in server.registry:
@@ -50,7 +50,7 @@ async def test_the_registry_is_what_is_told(server, raw):
         assert below - {"status", "scale"} == set(definition.subresources)
 
 
-async def test_a_custom_resource_is_told_as_its_crd_would_be(raw):
+async def test_discovery_shows_a_custom_resource_as_its_crd(raw):
     listed = (await raw.get(f"/apis/{GROUP}/v1")).body["resources"]
     verbs = ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"]
     assert listed[0]["verbs"] == verbs
@@ -61,7 +61,7 @@ async def test_a_custom_resource_is_told_as_its_crd_would_be(raw):
     assert resource["responseKind"] == {"group": GROUP, "version": "v1", "kind": "Site"}
 
 
-async def test_a_change_of_the_registry_is_told_at_once():
+async def test_discovery_shows_a_change_of_the_registry_at_once():
     async with ApiServer(kinds=["v1", "apps/v1"]) as server:
         raw = Raw(server.handler)
         before = await raw.get("/apis", accept=AGGREGATED)
@@ -113,7 +113,7 @@ async def test_the_form_is_the_one_that_the_client_takes(raw, accept, kind):
         assert found.headers["Content-Type"] == AGGREGATED
 
 
-async def test_plain_documents_are_yaml_for_whoever_takes_that(raw):
+async def test_plain_documents_are_yaml_on_request(raw):
     found = await raw.get("/apis/apps", accept="application/yaml")
     assert found.headers["Content-Type"] == "application/yaml"
     assert found.text.startswith(b"apiVersion: v1\nkind: APIGroup\nname: apps\n")
@@ -195,7 +195,7 @@ async def test_health_check_by_check(raw):
     assert (await raw.get("/livez/informer-sync")).code == 404
 
 
-async def test_a_check_that_fails_is_told_without_its_reason():
+async def test_a_check_that_fails_is_shown_without_its_reason():
     async def broken():
         raise OSError("the disk is full")
 

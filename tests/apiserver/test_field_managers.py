@@ -78,7 +78,7 @@ FIELDS = {
 @pytest.mark.parametrize("path", OBJECTS, ids=lambda path: path.rpartition("/")[2])
 @pytest.mark.parametrize("fields", FIELDS)
 async def test_no_managed_fields_break_the_server(raw, path, fields):
-    """Whatever somebody claims to own, writes go on, or are refused as the sender's mistake."""
+    """Whatever ownership a client claims, later writes succeed or fail as the sender's mistake."""
     version = OBJECTS[path]["apiVersion"]
     entries = [
         {
@@ -104,13 +104,13 @@ async def test_no_managed_fields_break_the_server(raw, path, fields):
     assert answers[-1].code == 200
 
 
-async def test_who_names_nobody_is_unknown(raw):
+async def test_a_request_without_a_manager_is_unknown(raw):
     made = await raw.post(MAPS, {"metadata": {"name": "a"}, "data": {"a": "1"}})
     assert [entry["manager"] for entry in made.body["metadata"]["managedFields"]] == ["unknown"]
 
 
 async def test_admission_cannot_spoil_managed_fields():
-    """What a plugin leaves there must be readable; else it is put back, and the writer is told."""
+    """What a plugin leaves there must be readable; else the server restores it and warns the writer."""
 
     async def spoil(attributes: Attributes) -> None:
         if attributes.obj is not None and attributes.definition.resource == "configmaps":
@@ -138,7 +138,7 @@ async def test_managed_fields_are_no_reason_to_refuse_a_large_object():
 
 async def test_an_apply_creates_only_for_those_who_may_create():
     async def no_creations(access: Access) -> Decision:
-        return Decision(allowed=access.verb != "create", reason="nobody makes anything")
+        return Decision(allowed=access.verb != "create", reason="creates are denied")
 
     body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}
     async with ApiServer(kinds=["v1"], authorizer=no_creations) as server:
@@ -146,7 +146,7 @@ async def test_an_apply_creates_only_for_those_who_may_create():
         refused = await raw.patch(f"{MAPS}/a?fieldManager=ada", body, content_type=APPLY)
         assert (refused.code, (await raw.get(f"{MAPS}/a")).code) == (403, 404)
     assert "cannot create resource" in refused.body["message"]
-    assert "nobody makes anything" in refused.body["message"]
+    assert "creates are denied" in refused.body["message"]
 
 
 def test_plain_json_is_what_yaml_reads():

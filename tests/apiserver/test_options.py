@@ -1,4 +1,4 @@
-"""What an ApiServer is told: whom it answers, where it stores, and what it says where that cannot be meant."""
+"""Options of an ApiServer: authentication, storage, and the errors for combinations that make no sense."""
 
 import pydoc
 
@@ -45,7 +45,7 @@ async def test_a_transport_is_the_administrators_or_a_users():
         )
 
 
-async def test_rbac_brings_its_kinds_and_lets_nobody_do_anything_until_a_role_does():
+async def test_rbac_brings_its_kinds_and_denies_everything_until_a_role_allows_it():
     server = ApiServer(kinds=["v1"], authorizer="rbac")
     async with server, Client(server.transport("kim")) as kim, Client(server.transport()) as admin:
         with pytest.raises(Forbidden, match='User "kim" cannot create resource "configmaps"'):

@@ -70,7 +70,7 @@ async def test_objects_that_only_the_server_could_act_on_are_refused(raw):
         assert "a" not in (await raw.get(path)).names
 
 
-async def test_what_is_stored_and_not_enforced_is_told(raw):
+async def test_the_page_lists_what_is_stored_and_not_enforced(raw):
     body = {"apiVersion": "flowcontrol.apiserver.k8s.io/v1", "kind": "PriorityLevelConfiguration"}
     body |= {"metadata": {"name": "a"}, "spec": {}}
     made = await raw.post("/apis/flowcontrol.apiserver.k8s.io/v1/prioritylevelconfigurations", body)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from contextlib import suppress
 from math import inf, nan
-from random import Random  # noqa: TID251 - seeded, and the seed is told
+from random import Random  # noqa: TID251 - seeded, and the run prints the seed
 from time import process_time  # noqa: TID251 - what is measured is how long it takes
 from typing import Any
 
@@ -219,7 +219,7 @@ HANDLED = 'ConfigMap in version "v1" cannot be handled as a ConfigMap'
         ),
     ],
 )
-def test_what_is_wrong_is_told_as_go_tells_it(body, words):
+def test_errors_have_the_words_of_go(body, words):
     assert refusal(body) == words
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from random import Random  # noqa: TID251 - seeded, and the seed is told
+from random import Random  # noqa: TID251 - seeded, and the run prints the seed
 
 import pytest
 from apiserver.test_protobuf_engine import SEED, creatable, full, path_of

@@ -7,7 +7,7 @@ import json
 import re
 import ssl
 from collections import Counter
-from random import Random  # noqa: TID251 - seeded, and the seed is told
+from random import Random  # noqa: TID251 - seeded, and the run prints the seed
 
 import aiohttp
 import pytest

@@ -54,7 +54,7 @@ async def test_every_request_passes_the_chain_in_order():
     async def inner(request, next_):
         passed.append(f"inner {request.info.verb} {request.info.resource}")
         if request.info.verb == "delete":
-            raise forbidden(None, "", "nobody deletes here")
+            raise forbidden(None, "", "deletes are denied here")
         return await next_(request)
 
     async with ApiServer(kinds=["v1"], chain=[outer, inner]) as server:

@@ -202,7 +202,7 @@ async def test_any_number_of_priority_levels_is_bounded_in_the_response():
 
 
 async def test_a_deleted_definition_takes_its_number_of_objects_along():
-    """A dashboard would show the objects of a resource that nobody can list any more."""
+    """A dashboard would show the objects of a resource that no client can list any more."""
     names = {"plural": "things", "singular": "thing", "kind": "Thing", "listKind": "ThingList"}
     schema = {"openAPIV3Schema": {"type": "object"}}
     version = {"name": "v1", "served": True, "storage": True, "schema": schema}

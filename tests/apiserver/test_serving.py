@@ -41,7 +41,7 @@ async def test_our_client_works_by_the_kubeconfig_and_only_its_owner_reads_it(tm
             assert (await client.get(ConfigMap, "default/a")).metadata.uid == made.metadata.uid
 
 
-async def test_nobody_is_served_without_credentials_but_health_and_version(tmp_path):
+async def test_without_credentials_only_health_and_version_are_served(tmp_path):
     async with serve(ApiServer(kinds=["v1"]), folder=tmp_path) as served:
         authority = Authority(tmp_path)
         async with ClientSession(connector=TCPConnector(ssl=contexts(authority))) as session:
@@ -97,7 +97,7 @@ async def test_a_failed_authentication_is_audited_without_its_credential(tmp_pat
     assert (long["verb"], long["objectRef"]["resource"]) == ("create", "secrets")
 
 
-async def test_a_certificate_names_a_user_and_its_groups_and_a_stranger_is_nobody(tmp_path):
+async def test_a_certificate_names_a_user_and_its_groups_and_a_foreign_one_is_rejected(tmp_path):
     async with MemoryStorage() as storage:
         rbac = Rbac(storage)
         authentication = Authentication(tokens={"secret": User(name="robot", groups=("system:masters",))})

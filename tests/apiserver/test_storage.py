@@ -120,7 +120,7 @@ async def test_a_watch_of_a_quiet_prefix_survives_compaction(storage: Storage) -
         assert await taken == [Change("x/a", record.modified, record, None)]
 
 
-async def test_a_watcher_that_is_too_slow_is_ended_and_nobody_waits_for_it(storage: Storage) -> None:
+async def test_a_watcher_that_is_too_slow_is_ended_and_delays_no_other(storage: Storage) -> None:
     async with storage.watch("x/", after=await storage.revision()) as slow:
         await storage.put("x/a", b"1", expect=0)
         await storage.compact((await storage.put("x/b", b"1", expect=0)).modified)

@@ -117,7 +117,7 @@ async def test_a_log_that_ends_in_the_middle_counts_up_to_there(tmp_path):
         assert await everything(tmp_path) == {}
 
 
-async def test_damage_is_told_and_nothing_is_thrown_away(tmp_path):
+async def test_damage_is_reported_and_nothing_is_thrown_away(tmp_path):
     async with JournaledStorage(tmp_path) as storage:
         await storage.put("x/a", b"a" * 100, expect=0)
         await storage.put("x/b", b"b" * 100, expect=0)
@@ -154,7 +154,7 @@ CRAFTED = {
 
 
 @pytest.mark.parametrize("words", CRAFTED)
-async def test_a_crafted_log_is_told_as_damage(tmp_path, words):
+async def test_a_crafted_log_is_reported_as_damage(tmp_path, words):
     """A right checksum proves nothing: a server must not fail in the middle of its start, or serve half of it."""
     (tmp_path / "log-00000000000000000001").write_bytes(LOG_MAGIC + frame(CRAFTED[words]))
     with pytest.raises(DamagedJournal, match=words):
@@ -170,7 +170,7 @@ async def test_a_crafted_log_is_told_as_damage(tmp_path, words):
         ((2**64 - 1, 0), b"", "it has the revision 18446744073709551615"),
     ],
 )
-async def test_a_crafted_snapshot_is_told_as_damage(tmp_path, opening, content, words):
+async def test_a_crafted_snapshot_is_reported_as_damage(tmp_path, opening, content, words):
     crafted = SNAPSHOT_MAGIC + frame(struct.pack("<QQ", *opening)) + (frame(content) if content else b"")
     (tmp_path / "snapshot-00000000000000000005").write_bytes(crafted)
     with pytest.raises(DamagedJournal, match=words):
@@ -207,7 +207,7 @@ async def test_a_log_that_others_can_write_is_not_read(tmp_path):
         await everything(tmp_path)
 
 
-async def test_snapshots_replace_logs_and_damage_in_them_is_told(tmp_path):
+async def test_snapshots_replace_logs_and_damage_in_them_is_reported(tmp_path):
     async with JournaledStorage(tmp_path, snapshot_after=20_000) as storage:
         record = None
         for number in range(200):

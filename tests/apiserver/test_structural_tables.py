@@ -108,7 +108,7 @@ async def test_a_node_has_all_its_ranges_and_the_first_of_them(raw):
     assert (await raw.post("/api/v1/nodes", NODE)).body["spec"]["podCIDRs"] == ["172.16.0.0/24"]
 
 
-async def test_whoever_asks_for_endpoints_is_told_what_to_ask_for(raw):
+async def test_a_request_for_endpoints_gets_a_deprecation_warning(raw):
     answer = await raw.get("/api/v1/namespaces/default/endpoints")
     assert "v1 Endpoints is deprecated in v1.33+" in answer.headers["Warning"]
     assert "Warning" not in (await raw.get("/api/v1/namespaces/default/services")).headers

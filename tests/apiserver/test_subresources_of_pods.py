@@ -44,7 +44,7 @@ async def running(raw, name="a", *, ready=True):
 
 
 async def allowing(raw, count, *, observed=1, name="a", **spec):
-    """A budget that was looked at by whoever counts its Pods."""
+    """A budget whose Pods a controller has counted."""
     made = await raw.post(BUDGETS, a_budget(name, **spec))
     status = {
         "observedGeneration": observed,
@@ -123,7 +123,7 @@ async def test_a_budget_gives_its_disruptions_away_one_by_one(raw):
     assert "deletionTimestamp" not in (await raw.get(f"{PODS}/b")).body["metadata"]
 
 
-async def test_a_budget_that_nobody_has_looked_at_is_waited_for(raw):
+async def test_an_eviction_waits_for_a_budget_that_was_not_counted_yet(raw):
     await running(raw)
     await allowing(raw, 1, observed=0)
     refused = await raw.post(f"{PODS}/a/eviction", {"metadata": {"name": "a"}})

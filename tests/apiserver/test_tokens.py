@@ -51,7 +51,7 @@ async def sent_with(server, token, method="GET", path=f"{CORE}/configmaps", body
     return Answer(await server.handle(HttpRequest(method, path, headers=headers, body=text)))
 
 
-async def whoever(server, token):
+async def identity(server, token):
     """Who a server says that it is; the code if it does not."""
     review = {"apiVersion": AUTHENTICATION, "kind": "SelfSubjectReview"}
     answer = await sent_with(server, token, "POST", f"/apis/{AUTHENTICATION}/selfsubjectreviews", review)
@@ -80,7 +80,7 @@ def signed(claims, key):
 async def test_who_has_the_token_is_the_service_account(server, raw):
     token = await asked(raw)
     account = (await raw.get(f"{ACCOUNTS}/robot")).body
-    user = await whoever(server, token)
+    user = await identity(server, token)
     assert user == {
         "username": "system:serviceaccount:default:robot",
         "uid": account["metadata"]["uid"],
@@ -118,9 +118,9 @@ def test_a_token_expires(seconds):
             token = await asked(raw, expirationSeconds=seconds)
             # clocks may differ by a minute
             await asyncio.sleep(seconds + 59)
-            before = await whoever(server, token)
+            before = await identity(server, token)
             await asyncio.sleep(2)
-            return before, await whoever(server, token), await reviewed(raw, token)
+            return before, await identity(server, token), await reviewed(raw, token)
 
     (before, after, review), _ = run_virtual(use())
     assert before["username"] == "system:serviceaccount:default:robot"
@@ -135,9 +135,9 @@ def test_an_account_that_waits_for_its_finalizers_is_believed_for_a_minute():
             await raw.post(ACCOUNTS, {"metadata": {"name": "robot", "finalizers": ["example.com/a"]}})
             token = await asked(raw)
             await raw.delete(f"{ACCOUNTS}/robot")
-            before = await whoever(server, token)
+            before = await identity(server, token)
             await asyncio.sleep(62)
-            return before, await whoever(server, token), await reviewed(raw, token)
+            return before, await identity(server, token), await reviewed(raw, token)
 
     (before, after, review), _ = run_virtual(use())
     assert before["username"] == "system:serviceaccount:default:robot"
@@ -148,10 +148,10 @@ def test_an_account_that_waits_for_its_finalizers_is_believed_for_a_minute():
 async def test_an_account_that_is_gone_or_another_one_has_no_token(server, raw):
     token = await asked(raw)
     await raw.delete(f"{ACCOUNTS}/robot")
-    assert await whoever(server, token) == 401
+    assert await identity(server, token) == 401
     await raw.post(ACCOUNTS, {"metadata": {"name": "robot"}})
-    assert await whoever(server, token) == 401
-    assert (await whoever(server, await asked(raw)))["username"] == "system:serviceaccount:default:robot"
+    assert await identity(server, token) == 401
+    assert (await identity(server, await asked(raw)))["username"] == "system:serviceaccount:default:robot"
 
 
 @pytest.mark.parametrize(
@@ -166,22 +166,22 @@ async def test_a_bound_token_ends_with_what_it_is_bound_to(server, raw, kind, pa
     body = body | {"metadata": {"name": "a"}}
     assert (await raw.post(path, body)).code == 201
     token, free = await bound(raw, kind, "a"), await asked(raw)
-    assert isinstance(await whoever(server, token), dict)
+    assert isinstance(await identity(server, token), dict)
     await raw.delete(f"{path}/a")
-    assert await whoever(server, token) == 401
+    assert await identity(server, token) == 401
     await raw.post(path, body)
-    assert await whoever(server, token) == 401
-    assert isinstance(await whoever(server, free), dict)
+    assert await identity(server, token) == 401
+    assert isinstance(await identity(server, free), dict)
 
 
 async def test_a_token_for_others_is_none_here(server, raw):
-    assert await whoever(server, await asked(raw, audiences=["elsewhere"])) == 401
+    assert await identity(server, await asked(raw, audiences=["elsewhere"])) == 401
     assert isinstance(
-        await whoever(server, await asked(raw, audiences=["elsewhere", claims_of(await asked(raw))["iss"]])), dict
+        await identity(server, await asked(raw, audiences=["elsewhere", claims_of(await asked(raw))["iss"]])), dict
     )
 
 
-async def test_nobody_else_makes_tokens(server, raw):
+async def test_other_users_cannot_create_tokens(server, raw):
     token = await asked(raw)
     header, said, signature = token.split(".")
     claims = claims_of(token)
@@ -203,9 +203,9 @@ async def test_nobody_else_makes_tokens(server, raw):
         "\ud800.\ud800.\ud800",
     ]
     for each in forged:
-        assert await whoever(server, each) == 401, each
+        assert await identity(server, each) == 401, each
         assert "authenticated" not in await reviewed(raw, each.encode("utf-8", "replace").decode()), each
-    assert isinstance(await whoever(server, token), dict)
+    assert isinstance(await identity(server, token), dict)
 
 
 async def test_a_server_that_never_made_a_token_believes_none(server, raw):
@@ -214,7 +214,7 @@ async def test_a_server_that_never_made_a_token_believes_none(server, raw):
         made = await Raw(other.handler).post(ACCOUNTS, {"metadata": {"name": "robot"}})
         about = claims["kubernetes.io"] | {"serviceaccount": {"name": "robot", "uid": made.body["metadata"]["uid"]}}
         for key in (b"", b"\0", b"\0" * 32, b"\0" * 64):
-            assert await whoever(other, signed(claims | {"kubernetes.io": about}, key)) == 401
+            assert await identity(other, signed(claims | {"kubernetes.io": about}, key)) == 401
 
 
 async def test_tokens_of_another_server_are_none_here(tmp_path):
@@ -225,10 +225,10 @@ async def test_tokens_of_another_server_are_none_here(tmp_path):
     async with ApiServer(kinds=KINDS, storage=tmp_path / "a") as again, ApiServer(kinds=KINDS) as other:
         record, _ = await again.storage.get("core/serviceaccounts/default/robot")
         await other.storage.put(record.key, record.value, expect=0)
-        assert isinstance(await whoever(other, await asked(Raw(other.handler))), dict)
-        assert await whoever(other, token) == 401
+        assert isinstance(await identity(other, await asked(Raw(other.handler))), dict)
+        assert await identity(other, token) == 401
         # while a restart changes nothing
-        assert isinstance(await whoever(again, token), dict)
+        assert isinstance(await identity(again, token), dict)
     assert [path.name for path in (tmp_path / "a").iterdir() if path.stat().st_mode & 0o077] == []
 
 
@@ -308,14 +308,14 @@ async def test_the_published_key_signs_nothing(server, raw):
     token = await asked(raw)
     (key,) = (await raw.get("/openid/v1/jwks")).body["keys"]
     for secret in (json.dumps(key).encode(), key["x"].encode(), b""):
-        assert await whoever(server, signed(claims_of(token), secret)) == 401
-    assert await whoever(server, token.rpartition(".")[0] + ".") == 401
-    assert await whoever(server, f"{part({'alg': 'none'})}.{token.split('.')[1]}.") == 401
-    assert await whoever(server, token) != 401
+        assert await identity(server, signed(claims_of(token), secret)) == 401
+    assert await identity(server, token.rpartition(".")[0] + ".") == 401
+    assert await identity(server, f"{part({'alg': 'none'})}.{token.split('.')[1]}.") == 401
+    assert await identity(server, token) != 401
 
 
 async def test_tokens_of_earlier_versions_are_still_accepted(server, raw):
     """Before the key was published, tokens were signed with HS256 and a secret in the same store."""
     token = await asked(raw)
     record, _ = await server.storage.get(".server/tokens/key")
-    assert (await whoever(server, signed(claims_of(token), record.value)))["username"].endswith(":robot")
+    assert (await identity(server, signed(claims_of(token), record.value)))["username"].endswith(":robot")

@@ -118,7 +118,7 @@ async def test_a_write_that_changes_nothing_makes_no_version(raw):
     assert (await raw.get(MAPS)).version == made.version
 
 
-async def test_what_nobody_may_change_stays(raw):
+async def test_fields_of_the_server_stay(raw):
     made = await raw.post(MAPS, config_map())
     changed = await raw.patch(
         f"{MAPS}/a", {"metadata": {"creationTimestamp": None, "generation": 9}, "data": {"k": "2"}}

@@ -1,4 +1,4 @@
-"""Watches: what happens arrives once, in order, and a slow reader costs nobody anything."""
+"""Watches: each change arrives once, in order, and a slow reader delays no other."""
 
 import pytest
 
@@ -125,7 +125,7 @@ async def test_options_that_cannot_be(raw, query, code):
     assert (await raw.get(f"{MAPS}?watch=1&{query}")).code == code
 
 
-async def test_a_version_that_is_gone_is_told_in_the_stream():
+async def test_a_version_that_is_gone_is_an_error_in_the_stream():
     async with ApiServer(kinds=["v1"], history=4) as server:
         raw = Raw(server.handler)
         first = await raw.post(MAPS, a_map())
@@ -140,7 +140,7 @@ async def test_a_version_that_is_gone_is_told_in_the_stream():
         await quiet.close()
 
 
-async def test_a_slow_watcher_ends_and_nobody_waits_for_it():
+async def test_a_slow_watcher_ends_and_delays_no_other():
     async with ApiServer(kinds=["v1"], history=50) as server:
         raw = Raw(server.handler)
         start = (await raw.get(MAPS)).version
@@ -200,7 +200,7 @@ def test_a_watch_ends_in_time_and_sends_bookmarks():
             version = (await raw.post(MAPS, a_map())).version
             watch = await raw.watch(f"{MAPS}?watch=1&resourceVersion={version}{query}")
             frames = []
-            # a hundred seconds are no time here, and longer than anybody waits for a frame
+            # a hundred seconds are no time here, and longer than any test waits for a frame
             while (frame := await watch.next(within=10_000)) is not None:
                 frames.append(told(frame))
             return version, frames

@@ -1,4 +1,4 @@
-"""Watches over a port, where events are pushed: everybody sees every change once and in order, however it reads."""
+"""Watches over a port, where events are pushed: each watcher sees every change once and in order, however it reads."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def test_a_small_run_has_a_finite_value_for_every_bar(tmp_path: Path) -> None:
 
 
 def test_ratios_are_formed_within_a_round() -> None:
-    """The machine was four times as slow in the second round, for both: nobody is to blame."""
+    """The machine was four times as slow in the second round, for both: neither is to blame."""
     row = Row("CPU per get", "us", 0.75)
     for slower in (1, 4, 2):
         row.add(EMBEDDED, 70.0 * slower)

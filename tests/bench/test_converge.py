@@ -79,7 +79,7 @@ def measured(**changes: object) -> Measured:
 
 
 def test_ratios_are_formed_within_a_round() -> None:
-    """The machine was four times as slow in the second round, for both: nobody is to blame."""
+    """The machine was four times as slow in the second round, for both: neither is to blame."""
     rounds = [
         {"steersman": measured(wall=wall * 1.2), "bare": measured(wall=wall, reconciles=None)}
         for wall in (1.0, 4.0, 1.5)

@@ -62,7 +62,7 @@ def cost(cpu: float, **requests: int) -> Cost:
 
 
 def test_ratios_are_formed_within_a_round() -> None:
-    """The machine was four times as slow in the second round, for both: nobody is to blame."""
+    """The machine was four times as slow in the second round, for both: neither is to blame."""
     rounds = [{"patterns": cost(1.2 * slow), "bare": cost(slow)} for slow in (1.0, 4.0, 2.0)]
     bars = {bar.name: bar for bar in cost_bars(rounds)}
     assert bars["create: CPU / bare"].value == pytest.approx(1.2)
@@ -73,7 +73,7 @@ def test_ratios_are_formed_within_a_round() -> None:
     assert names["create: reads"].median("bare") == 50
 
 
-def test_rounds_that_lie_apart_are_told() -> None:
+def test_rounds_that_lie_apart_are_reported() -> None:
     """A median of 1.0 that comes from 0.7 and 1.7 is no result."""
     rounds = [{"patterns": cost(ours), "bare": cost(1.0)} for ours in (1.0, 0.7, 1.7)]
     told = {each.name: each.value for each in figures(rounds)}

@@ -1,4 +1,4 @@
-"""What a handler is told, against a model that knows nothing of buffers: it only compares what was told with what is."""
+"""What a handler gets, against a model without buffers: it only compares the delivered states with the real ones."""
 
 import asyncio
 import logging
@@ -146,7 +146,7 @@ class HandlerMachine(RuleBasedStateMachine):
         return self.since.get(key) == [True] and key not in self.initial
 
     def _settle(self, key):
-        """The handler knows all there is: also every state that somebody could have read, as far back as is kept."""
+        """The handler got every object, and every state that a reader could have seen, as far back as is kept."""
         now = self.store.get(key)
         been, heard = self.been.pop(key, []), self.heard.pop(key, set())
         assert set(been[-delivery.PASSED_LIMIT :]) <= heard
@@ -292,7 +292,7 @@ class HandlerMachine(RuleBasedStateMachine):
             assert not self.initial
 
 
-def test_a_handler_is_told_what_the_model_says(monkeypatch, caplog):
+def test_a_handler_gets_what_the_model_says(monkeypatch, caplog):
     """However changes, removals, restarts and failures fall between two calls of a handler."""
     caplog.set_level(logging.CRITICAL, logger="steersman.cache")
     monkeypatch.setattr(delivery, "_BATCH", 2)
@@ -312,7 +312,7 @@ def test_a_handler_is_told_what_the_model_says(monkeypatch, caplog):
             ),
         )
     assert counted["steps"] >= 5_000
-    # None of these was tested in vain.
+    # Each of these occurred.
     kinds = (
         "Appeared",
         "Changed",

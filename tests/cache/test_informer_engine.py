@@ -52,7 +52,7 @@ async def test_a_single_change_is_its_own_frame(client, namespace, heard):
     )
 
 
-async def test_a_handler_that_comes_later_is_told_everything(client, namespace, heard):
+async def test_a_handler_that_comes_later_gets_everything(client, namespace, heard):
     for name in ("a", "b"):
         await client.create(config(name, namespace))
     async with Informer(client, ConfigMap, options=only(namespace)) as informer:
@@ -82,7 +82,7 @@ async def test_a_handler_that_fails_is_called_for_the_next_key(client, namespace
     assert "no such luck" in caplog.text
 
 
-async def test_a_deleted_object_is_told_apart_from_its_successor(client, namespace, heard):
+async def test_a_deleted_object_differs_from_its_successor(client, namespace, heard):
     first = await client.create(config("phoenix", namespace))
     async with Informer(client, ConfigMap, options=only(namespace)) as informer:
         await informer.add_handler(heard).wait_synced()

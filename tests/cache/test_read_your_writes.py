@@ -70,7 +70,7 @@ async def test_a_changed_object_moves_in_the_indexes_at_once(held, client, names
     assert len(await reader.list(ConfigMap, labels=Selector.parse("app=b"))) == 1
 
 
-async def test_a_newer_state_of_somebody_else_wins(held, client, namespace):
+async def test_a_newer_state_of_another_writer_wins(held, client, namespace):
     made = await client.create(config("contested", namespace))
     await held.hold()
     held.cache.record_write(await client.patch(ConfigMap, made.key, MergePatch({"data": {"a": "ours"}})))
@@ -125,7 +125,7 @@ async def test_a_lost_reply_to_a_delete_or_create_is_settled_by_a_list_too(held,
 
 
 async def test_a_deletion_of_many_that_failed_halfway_is_settled_for_all(held, client, namespace):
-    """Nobody knows which were deleted: one is asked for by itself, many are read together."""
+    """The answer does not say which were deleted: the cache reads one by itself, and many together."""
     for number in range(40):
         await client.create(config(f"each-{number}", namespace))
     await held.hold()
@@ -177,7 +177,7 @@ async def test_our_write_may_take_an_object_out_of_the_selection(client, namespa
             await held.reader.get(ConfigMap, made.key)
 
 
-async def test_what_a_reader_changes_nobody_else_sees(held, client, namespace):
+async def test_changes_of_one_reader_are_invisible_to_others(held, client, namespace):
     made = await client.create(config("isolated", namespace))
     await held.hold()
     (await held.reader.get(ConfigMap, made.key)).data["a"] = "scribbled"

@@ -153,7 +153,7 @@ class ReflectorMachine(RuleBasedStateMachine):
     @precondition(lambda self: len(self.log) > 0 and not self.restored)
     @rule(data=st.data())
     def restore(self, data):
-        """A backup is restored: everybody is cut off, and later versions never were. Nothing is written for a while."""
+        """A backup is restored: all watches end, and later versions never were. Nothing is written for a while."""
         self.version = data.draw(st.sampled_from(sorted(at for epoch, at in self.snapshots if epoch == self.epoch)))
         objects = self.snapshots[self.epoch, self.version]
         self.objects = dict(objects)
@@ -249,9 +249,9 @@ class ReflectorMachine(RuleBasedStateMachine):
             self.the_stream_speaks(len(self.stream.frames))
 
     @rule()
-    def somebody_wants_it_read_again(self):
+    def a_caller_requests_a_new_list(self):
         self.stream = None
-        self.asked.clear()  # asked for by somebody, not by the reflector's own will
+        self.asked.clear()  # a caller requested it, not the reflector
         self._step(reflector.Refresh())
 
     @precondition(lambda self: self.stream is not None)

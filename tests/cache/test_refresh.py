@@ -92,7 +92,7 @@ def test_who_loses_patience_leaves_one_that_follows():
 
 
 def test_every_scope_is_read_after_the_question():
-    """None of several namespaces counts as read again because it was read for somebody who asked earlier."""
+    """None of several namespaces counts as read again because an earlier caller had it read."""
 
     async def scenario(server, informer):
         for moment in (0.4, SLOW + 0.005, SLOW + 0.015, 2 * SLOW + 0.005):

@@ -29,7 +29,7 @@ class Rights:
         return (30, bookmark(5), 30)
 
 
-def test_a_lost_right_is_told_by_readiness_and_so_is_its_return(caplog):
+def test_readiness_shows_a_lost_right_and_its_return(caplog):
     caplog.set_level(logging.INFO, "steersman.cache")
     rights = Rights()
 

@@ -48,7 +48,7 @@ def test_a_schema_without_rules_has_none():
     assert rules_of(plain).problems({"a": 1}) == []
 
 
-def test_rules_are_told_in_the_order_of_the_server():
+def test_rules_are_reported_in_the_order_of_the_server():
     """Of a node before those below it, and in the order in which they are written."""
     schema = obj("self.a > 5", "self.a > 6", a=ruled(NUMBER, "self > 7"), b=ruled(SHORT, "self == 'x'"))
     assert said(schema, {"b": "y", "a": 1}) == [
@@ -142,7 +142,7 @@ def test_how_often_a_rule_can_run_counts(limit: int | None, refused: bool):  # n
 
 
 def test_expressions_are_compiled_when_they_are_needed():
-    """A wrong expression hurts nobody whose object does not meet it."""
+    """A wrong expression does not affect objects that do not reach it."""
     rules = rules_of(obj(a=ruled(NUMBER, "self > 5"), b=ruled(NUMBER, "self.nope")))
     assert [found.path for found in rules.problems({"a": 1})] == ["a"]
     assert rules.problems({"b": 1})[0].message.startswith(

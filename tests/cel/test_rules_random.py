@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from random import Random  # noqa: TID251 - seeded, and the seed is told
+from random import Random  # noqa: TID251 - seeded, and the run prints the seed
 from typing import Any
 
 from samples import portions

@@ -69,7 +69,7 @@ class Demo:
         raise AssertionError(f"it ended before it said {words}: {self.lines}")
 
 
-async def test_what_is_deleted_comes_back_and_the_cause_is_told():
+async def test_a_deleted_object_comes_back_and_the_demo_prints_the_cause():
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "steersman", "demo",
         stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, env=os.environ | {"NO_COLOR": "1"},

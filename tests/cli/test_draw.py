@@ -142,7 +142,7 @@ def test_files_are_what_their_names_say(draw, here):
     assert sorted(each.name for each in (here / "pictures").iterdir()) == ["Publisher.svg", "copies.svg"]
 
 
-def test_a_picture_that_is_out_of_date_is_told(draw, here):
+def test_a_picture_that_is_out_of_date_is_reported(draw, here):
     assert draw("draw_pages:Publisher", "-o", "p.svg", "--check")[0] == 1
     draw("draw_pages:Publisher", "-o", "p.svg")
     assert draw("draw_pages:Publisher", "-o", "p.svg", "--check") == (0, "")
@@ -191,11 +191,11 @@ def test_a_picture_that_is_out_of_date_is_told(draw, here):
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_mistakes_are_told_in_a_sentence(draw, arguments, code, words):
+def test_mistakes_are_reported_in_a_sentence(draw, arguments, code, words):
     assert draw(*arguments) == (code, f"steersman: {words}\n")
 
 
-def test_what_is_no_machine_is_told_with_what_there_is(draw):
+def test_an_error_about_no_machine_lists_the_machines(draw):
     code, said = draw("draw_pages:make")
     assert code == 1
     assert said.startswith(

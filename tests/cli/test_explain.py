@@ -144,7 +144,7 @@ async def test_a_process_that_stands_by_says_whom_to_ask(capsys):
     assert "site-operator is on standby; ask the leader: a" in capsys.readouterr().err
 
 
-async def test_nobody_there(capsys):
+async def test_a_manager_that_does_not_answer(capsys):
     assert await run("site", "web", "--url", "http://127.0.0.1:1") == 1
     said = capsys.readouterr().err
     assert "no manager answers at http://127.0.0.1:1." in said
@@ -159,7 +159,7 @@ async def test_nobody_there(capsys):
         (403, "returned 403: go away"),
     ],
 )
-async def test_somebody_else_there(capsys, status, said):
+async def test_an_answer_of_another_program(capsys, status, said):
     async def other(request):
         return ServerResponse(status=status, body=b"go away")
 

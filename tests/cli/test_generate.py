@@ -159,7 +159,7 @@ def test_models_failures(here: Path, capsys: pytest.CaptureFixture[str]) -> None
 
 
 def test_models_misuse(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """What cannot be meant, whatever the files hold, is told apart by the exit code."""
+    """The exit code distinguishes wrong arguments from wrong files."""
     for arguments, said in [
         ((), "either --from-server, or files"),
         (("--from-server", "x.yaml"), "either --from-server, or files"),
@@ -275,9 +275,9 @@ async def test_models_of_a_server(here: Path, engine: Engine, crd_group: str, ca
 
 async def test_server_failures(here: Path, engine: Engine, capsys: pytest.CaptureFixture[str]) -> None:
     server = ["generate", "models", "--from-server", "-o", "models", "--kubeconfig"]
-    asked = [*server, str(engine.kubeconfig), "--group-version", "nobody.example.com/v1"]
+    asked = [*server, str(engine.kubeconfig), "--group-version", "unknown.example.com/v1"]
     assert await asyncio.to_thread(main, asked) == 1
-    assert "does not serve nobody.example.com/v1; see kubectl api-versions" in capsys.readouterr().err
+    assert "does not serve unknown.example.com/v1; see kubectl api-versions" in capsys.readouterr().err
     assert await asyncio.to_thread(main, [*server, str(here / "missing")]) == 1
     said = capsys.readouterr().err
     assert "missing" in said

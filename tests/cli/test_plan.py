@@ -379,7 +379,7 @@ async def at_rest(client: Client) -> float:
 
 @pytest.fixture
 def quiet_engine() -> Iterator[Engine]:
-    """An engine that nobody else writes to: what an earlier test left behind ends late."""
+    """An engine without other writers: what an earlier test left behind ends late."""
     with Engine.start() as engine:
         yield engine
 

@@ -162,7 +162,7 @@ manager.add(sites)
     assert "  +     - plans.test.steersman.dev/site-operator.site\n" in told
 
 
-async def test_what_the_server_refuses_is_told_in_its_words(server, here, capsys) -> None:
+async def test_a_refusal_is_shown_in_the_words_of_the_server(server, here, capsys) -> None:
     code = """
 async def reconcile(ctx, request):
     site = await ctx.client.get(Site, request.key)

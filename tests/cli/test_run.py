@@ -94,9 +94,9 @@ KUBECONFIG = """
 apiVersion: v1
 kind: Config
 current-context: nowhere
-contexts: [{name: nowhere, context: {cluster: nowhere, user: nobody}}]
+contexts: [{name: nowhere, context: {cluster: nowhere, user: stranger}}]
 clusters: [{name: nowhere, cluster: {server: "http://127.0.0.1:1"}}]
-users: [{name: nobody, user: {}}]
+users: [{name: stranger, user: {}}]
 """
 
 
@@ -365,7 +365,7 @@ def test_a_module_that_runs_its_manager_when_imported_is_refused(
     assert f"({here / 'run_itself.py'}, line 8)" in told
 
 
-def test_a_module_without_a_manager_is_told_what_to_write(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_error_about_a_missing_manager_says_what_to_write(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write(here, "run_my_operator", "")
     assert 'write `manager = Manager(name="run-my-operator")` in it' in failure(capsys, "run_my_operator")
 
@@ -466,7 +466,7 @@ async def tunnel(port: int | None) -> AsyncGenerator[int]:
 
 
 async def test_only_kinds_of_ones_own_are_installed(here: Path, engine: Engine, namespace: str, crd_group: str) -> None:
-    """Models of somebody else's kinds derive from Object: a flag must not replace their definitions."""
+    """Models of kinds that others define derive from Object: a flag must not replace their definitions."""
     theirs = OPERATOR.replace("GROUP", crd_group).replace("Resource[SiteSpec, None]", "Object")
     theirs = theirs.replace('    """A web site."""', "    spec: SiteSpec").replace(
         "import Context", "import Object, Context"

@@ -51,7 +51,7 @@ async def serving(*arguments: str, cwd: Path | None = None) -> AsyncGenerator[tu
 
 
 async def ended(process: asyncio.subprocess.Process) -> tuple[int | None, str]:
-    """How a server ends that is told to."""
+    """How a server ends after a signal."""
     process.send_signal(signal.SIGTERM)
     async with asyncio.timeout(60):
         _, errors = await process.communicate()
@@ -172,7 +172,7 @@ async def test_workloads_become_ready_with_pods():
     assert not {line.split()[2] for line in runner} & {"get", "list", "watch"}, "its reads are not shown"
 
 
-async def test_a_port_that_is_taken_is_told(tmp_path):
+async def test_a_port_that_is_taken_is_reported(tmp_path):
     async with serving("--kubeconfig", str(tmp_path / "config")) as (_, kubeconfig):
         assert kubeconfig == tmp_path / "config"
         port = kubeconfig.read_text().partition("127.0.0.1:")[2].split()[0]
@@ -234,7 +234,7 @@ async def test_what_cannot_be_served_is_a_sentence(tmp_path):
     assert (tmp_path / "kept").read_text().startswith("apiVersion: v1\nkind: Config\nclusters: [{name: work}]")
 
 
-def test_what_makes_no_sense_is_told_before_anything_is_begun(tmp_path, monkeypatch, capsys):
+def test_wrong_arguments_are_reported_before_anything_starts(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("steersman.cli.serve.configure_logging", lambda **_: None)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "file").write_text("mine")

@@ -171,7 +171,7 @@ async def test_an_endless_head(serve, reach, refused):
 
 
 async def test_a_body_shorter_than_it_is_does_not_spoil_the_next_answer(serve, reach, refused):
-    """What follows the announced length is nobody's answer, least of all the next request's."""
+    """Bytes after the announced length belong to no answer, least of all to the next request's."""
     body = b'{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"first","namespace":"default"}}'
     stray = answer(config_map("stray", data={"key": MARK.decode()}))
     good = answer(config_map("second"))
@@ -191,7 +191,7 @@ async def test_a_failure_that_calls_itself_a_success(serve, reach, refused):
 
 @pytest.mark.parametrize("code", [300, 301, 302, 304, 307, 308])
 async def test_a_redirect_is_not_followed(serve, reach, refused, code):
-    """Whoever follows carries the token to a stranger; and the write certainly did not happen."""
+    """A client that follows would send the token to a stranger; and the write certainly did not happen."""
     server = await serve(always(answer(b"", "Location: http://127.0.0.1:1/", status=f"{code} Elsewhere")))
     client = await reach(server)
     assert "redirects" in str(await refused(ProtocolError, client.get(ConfigMap, "a")))
@@ -281,7 +281,7 @@ async def test_a_server_that_drips(serve, reach, refused, whole):
     await refused(OutcomeUnknown, client.create(secret()))
 
 
-async def test_nobody_listens(reach, refused):
+async def test_a_closed_port(reach, refused):
     """A refused connection is reported at once, and nothing was sent."""
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
@@ -293,7 +293,7 @@ async def test_nobody_listens(reach, refused):
         assert "is it running?" in str(error)
 
 
-async def test_nobody_listens_to_a_patient_client(reach, refused):
+async def test_a_patient_client_of_a_closed_port(reach, refused):
     """With the usual retries a read gives up within seconds."""
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))

@@ -1,4 +1,4 @@
-"""Watch streams that are cut, garbled, silent or strange: events come whole or not at all, and every end is told."""
+"""Watch streams that are cut, garbled, silent or strange: events come whole or not at all, and each end is known."""
 
 import asyncio
 import contextlib

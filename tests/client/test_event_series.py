@@ -61,7 +61,7 @@ def test_memory_is_bounded() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 40), st.floats(0.0, 400.0)), max_size=200))
-def test_every_occurrence_is_told_or_dropped(steps) -> None:
+def test_every_occurrence_is_sent_or_dropped(steps) -> None:
     """The counts that were last written of all series add up to everything that was not dropped."""
     log: SeriesLog[None] = SeriesLog()
     now = 0.0

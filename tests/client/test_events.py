@@ -89,7 +89,7 @@ async def test_an_event_that_expired_is_written_anew(client, namespace, subject)
     assert events.statistics().dropped == 0
 
 
-async def test_what_has_no_namespace_is_told_in_the_default_one(client, namespace) -> None:
+async def test_events_about_cluster_scoped_objects_are_in_the_default_namespace(client, namespace) -> None:
     subject = await client.get(Namespace, Key("", namespace))
     async with recorder(client) as events:
         events.record(subject, "Normal", "Labeled", "Labeling", "")
@@ -182,7 +182,7 @@ def test_a_server_that_is_down_for_a_moment_costs_nothing() -> None:
     assert requests == ["POST"] * 3
 
 
-def test_a_long_series_is_told_now_and_then() -> None:
+def test_a_long_series_is_sent_now_and_then() -> None:
     """Once a minute for two hours: a creation, a beginning, a refresh every half hour, and the end."""
     told: list[int] = []
 

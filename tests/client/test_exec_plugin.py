@@ -296,7 +296,7 @@ def test_when_the_last_waiter_leaves_the_plugin_and_its_children_end(plugin: Plu
     run(test)
 
 
-def test_after_everybody_left_the_next_request_runs_it_again(plugin: Plugin) -> None:
+def test_after_all_requests_left_the_next_one_runs_it_again(plugin: Plugin) -> None:
     plugin.waits()
 
     async def test(loop: ClockedLoop) -> None:
@@ -304,7 +304,7 @@ def test_after_everybody_left_the_next_request_runs_it_again(plugin: Plugin) -> 
         waiting = loop.create_task(credentials.headers())
         await plugin.began()
         waiting.cancel()
-        # While the old run is being ended, somebody else comes.
+        # While the old run is being ended, another request comes.
         later = loop.create_task(credentials.headers())
         await asyncio.wait([waiting])
         await plugin.began()
@@ -325,7 +325,7 @@ def test_a_background_process_of_the_plugin_does_not_hold_the_answer_up(plugin: 
     os.kill(int((plugin.folder / "pid").read_text()), 9)
 
 
-# -- what it is told
+# -- its input
 
 
 @pytest.fixture(scope="module")
@@ -335,7 +335,7 @@ def kubectl() -> str:
 
 @pytest.mark.parametrize("version", [V1, V1BETA1])
 @pytest.mark.parametrize("with_cluster", [True, False])
-def test_the_plugin_is_told_what_kubectl_tells_it(
+def test_the_plugin_gets_what_kubectl_gives_it(
     plugin: Plugin, kubectl: str, version: str, *, with_cluster: bool
 ) -> None:
     """Arguments, environment and KUBERNETES_EXEC_INFO are the same; the script is found beside the kubeconfig."""

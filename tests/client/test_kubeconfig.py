@@ -193,7 +193,7 @@ def test_a_token_stands_in_for_a_token_file(tmp_path: Path) -> None:
     assert auth.fallback.reveal() == "a"
 
 
-def test_an_exec_plugin_arrives_with_what_it_is_told(tmp_path: Path) -> None:
+def test_an_exec_plugin_arrives_with_its_settings(tmp_path: Path) -> None:
     plugin = {
         "command": "bin/login",
         "apiVersion": "client.authentication.k8s.io/v1beta1",

@@ -1,4 +1,4 @@
-"""Writes whose answer never comes: the server saw the request exactly once, and the caller is told that nobody knows."""
+"""Writes whose answer never comes: the server saw the request exactly once, and the caller gets OutcomeUnknown."""
 
 import asyncio
 

@@ -10,7 +10,7 @@ thin ones that know a random part of them, and three generations of a custom kin
 import asyncio
 from collections import Counter
 from contextlib import AsyncExitStack
-from random import Random  # noqa: TID251 - seeded, and the seed is told
+from random import Random  # noqa: TID251 - seeded, and the run prints the seed
 
 import msgspec
 import pytest

@@ -196,9 +196,9 @@ async def test_apply_takes_an_intent_not_a_state(client, namespace, sites):
 
 
 async def test_apply_needs_a_manager(api_server, namespace, sites):
-    async with Client.connect(kubeconfig=api_server.kubeconfig) as nobody:
+    async with Client.connect(kubeconfig=api_server.kubeconfig) as unnamed:
         with pytest.raises(ValueError, match="field_manager"):
-            await nobody.apply(site("nobody", namespace))
+            await unnamed.apply(site("unnamed", namespace))
 
 
 async def test_apply_with_an_owner(client, namespace, sites):
@@ -555,7 +555,7 @@ async def test_metadata_only(client, namespace):
 
 
 async def test_several_managers_apply_parts_of_one_object(client, namespace, sites):
-    """An intent need not be whole: what it leaves out belongs to somebody else."""
+    """An intent need not be whole: what it leaves out belongs to another manager."""
     await client.apply(site("parts", namespace, replicas=2), field_manager="owner")
     part = Site.only(metadata=ObjectMeta(name="parts", namespace=namespace), spec=SiteSpec.only(mode="dynamic"))
     applied = await client.apply(part, field_manager="mode-manager", force=True)

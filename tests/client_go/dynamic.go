@@ -27,7 +27,7 @@ var scaleChecks = []check{{"scale/client", scaleClient}}
 
 var (
 	configMapsResource = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
-	// sitesResource is a custom resource, which both servers are told of.
+	// sitesResource is a custom resource, which both servers get.
 	sitesResource = schema.GroupVersionResource{Group: "web.test.steersman.dev", Version: "v1", Resource: "sites"}
 )
 

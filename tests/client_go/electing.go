@@ -69,6 +69,6 @@ func twoCandidates(s *scene) {
 	s.show("lee leads", holder())
 	stopLee()
 	s.await("lee lets go", lee.done.Load)
-	s.show("nobody leads", holder())
+	s.show("no leader", holder())
 	running.Wait()
 }

@@ -62,7 +62,7 @@ func (s *scene) nameOf(object runtime.Object) string {
 }
 
 func pages(s *scene) {
-	// nobody else's objects are counted
+	// objects of other programs are not counted
 	s.namespace += "-pages"
 	_, err := s.client.CoreV1().Namespaces().Create(
 		s.ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}, toCreate,

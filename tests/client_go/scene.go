@@ -229,7 +229,7 @@ func (s *scene) await(what string, so func() bool) {
 	deadline := time.Now().Add(20 * time.Second)
 	for !so() {
 		if s.ctx.Err() != nil || time.Now().After(deadline) {
-			panic(failure{"waited in vain: " + what})
+			panic(failure{"timed out: " + what})
 		}
 		time.Sleep(20 * time.Millisecond)
 	}

@@ -93,7 +93,7 @@ async def played(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> di
     async with Client.connect(kubeconfig=engine.kubeconfig, field_manager="tests") as client:
         await client.install(Site)
         await _described(client)
-    # both have forgotten what was, so that the program can ask for it in vain
+    # both have dropped old versions, so that the program's request for one fails
     await engine.compact()
     folder = tmp_path_factory.mktemp("embedded")
     async with embedded(folder, *namespaces) as kubeconfig, asyncio.TaskGroup() as group:

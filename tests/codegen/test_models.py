@@ -112,7 +112,7 @@ def test_types(gadget: Any) -> None:
 
 
 def test_required_is_kept_and_defaults_are_the_servers(gadget: Any) -> None:
-    """A client of somebody's CRD sends what it sets, and nothing that it would then own."""
+    """A client of a foreign CRD sends what it sets, and nothing that it would then own."""
     assert gadget.GadgetSpec.__required__ == {"image", "ports", "list_"}
     assert gadget.Gadget.__required__ == {"metadata", "spec"}
     assert gadget.GadgetSpec.__declared_defaults__ == {}
@@ -176,7 +176,7 @@ def test_owners_keep_their_defaults_rules_and_columns(load: Any) -> None:
     assert own.Gadget.__resource__.selectable_fields == (".spec.mode",)
 
 
-def test_the_servers_version_is_told_of_kubernetes_own_types_alone() -> None:
+def test_only_kubernetes_own_types_name_the_servers_version() -> None:
     """A CRD says the same on every server, so its models do not change with the server's version."""
     source = Target(source="Kubernetes v1.2.3")
     for text in write_models(read_crds([GADGET]), source).values():
@@ -195,7 +195,7 @@ def test_the_order_of_reading_does_not_matter() -> None:
 
 
 def test_a_kind_may_have_the_name_of_what_the_module_imports(load: Any) -> None:
-    """Crossplane has a kind called Object, and anybody may have one called Rule or Any."""
+    """Crossplane has a kind called Object, and any CRD may have one called Rule or Any."""
     nested = {"type": "object", "properties": {"limit": {"type": "integer", "minimum": 1}, "x": {}}}
     crds = [
         crd({"type": "object", "properties": {"spec": nested}}, kind=kind)
@@ -271,7 +271,7 @@ def test_one_of_many() -> None:
     ]
 
 
-def test_a_pattern_of_go_alone_is_told_and_left_to_the_server(load: Any) -> None:
+def test_a_pattern_of_go_alone_is_reported_and_left_to_the_server(load: Any) -> None:
     module: Any = load(texts(spec({"name": {"type": "string", "pattern": r"^\p{Lu}+$"}})), "example_com_v1")
     assert declared_hints(module.ThingSpec)["name"] == str | None
     assert "only by the server" in field_descriptions(module.ThingSpec)["name"]
@@ -312,7 +312,7 @@ JSON = st.recursive(
 @settings(max_examples=300, deadline=None)
 @given(JSON, st.booleans())
 def test_garbage_is_one_error(garbage: Any, own: bool) -> None:  # noqa: FBT001 - drawn
-    """A document that is not what it claims to be is told so; nothing else ever escapes."""
+    """A document that is not what it claims to be raises that error; nothing else ever escapes."""
     try:
         catalog = read_crds([spec({"a": garbage})], as_owner=own)
         for text in write_models(catalog, Target(as_owner=own)).values():
@@ -337,7 +337,7 @@ def test_references_that_lead_nowhere() -> None:
 
 
 def test_shared_definitions_of_an_aggregated_server(load: Any) -> None:
-    """A package of definitions without a kind belongs to no group-version: whoever needs it has it."""
+    """A package of definitions without a kind belongs to no group-version: each module that needs it has it."""
     gvk = [{"group": "example.com", "version": "v1", "kind": "A"}]
     part = {"type": "object", "properties": {"size": {"type": "integer"}}}
     kind = {

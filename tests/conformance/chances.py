@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from random import Random  # noqa: TID251 - seeded, and the seed is told
+from random import Random  # noqa: TID251 - seeded, and the run prints the seed
 from typing import Any, TypeVar
 
 Tree = dict[str, Any]

@@ -183,7 +183,7 @@ class Normalizer:
             if name.lower() == "etag":
                 told["ETag"] = "<present>"
         if all("unrecognized format" in each for each in told.get("Warning", ())):
-            # formats are told in the order of a Go map
+            # the server lists formats in the order of a Go map
             told.get("Warning", []).sort()
         return {"status": status, "headers": told}
 

@@ -40,7 +40,7 @@ from steersman.wire import FrameSplitter, HttpRequest
 
 #: Seconds for a frame that is expected, and for the end of a watch that has a time-out.
 PATIENCE = 30.0
-#: Seconds in which a watch shows, after the last step, what nobody expected.
+#: Seconds in which a watch shows, after the last step, what no step expected.
 AFTERMATH = 0.03
 #: Seconds between two tries of what has to come true.
 _PAUSE = 0.02
@@ -118,7 +118,7 @@ class _Player:
             except ApiError as error:
                 answer = {"no answer": str(error)}
             self.play.answers.append(answer)
-        self.play.answers.append({"frames nobody expected": await self.aftermath()})
+        self.play.answers.append({"unexpected frames": await self.aftermath()})
         requests = self.play.requests
         with suppress(ApiError):
             await self.leave(used)

@@ -3,7 +3,7 @@
 Guarantees
 - A sequence follows from its seed alone.
 - A sequence consists of blocks: a request, or a change of configurations with what waits until it counts. Left-out blocks
-  make no server wait in vain.
+  leave no server waiting.
 - After each change, an object that only the newest `ready` configuration rejects is tried until both servers reject it.
   A server hears of the configurations of one kind in order: once the last one counts, all before it do.
 - Steps ask nothing that one server may answer in two ways: see `random_hooks` and `random_policies`.
@@ -12,7 +12,7 @@ Guarantees
 from __future__ import annotations
 
 from collections.abc import Sequence
-from random import Random  # noqa: TID251 - seeded, and the seed is told
+from random import Random  # noqa: TID251 - seeded, and the run prints the seed
 from typing import Any, TypeAlias
 
 from conformance.bodies import CM, NAMESPACE, POD, SERVICE_ACCOUNT, Tree, configmap, container, merged, named, pod

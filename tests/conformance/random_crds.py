@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from copy import deepcopy
-from random import Random  # noqa: TID251 - seeded, and the seed is told
+from random import Random  # noqa: TID251 - seeded, and the run prints the seed
 from typing import Any
 
 from conformance.crd_schemas import (

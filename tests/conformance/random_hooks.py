@@ -9,7 +9,7 @@ Guarantees
 from __future__ import annotations
 
 from collections.abc import Sequence
-from random import Random  # noqa: TID251 - seeded, and the seed is told
+from random import Random  # noqa: TID251 - seeded, and the run prints the seed
 
 from conformance.bodies import Tree
 from conformance.chances import add, maybe, pick, remove, replace

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from random import Random  # noqa: TID251 - seeded, and the seed is told
+from random import Random  # noqa: TID251 - seeded, and the run prints the seed
 from typing import Any
 
 from conformance.bodies import Tree, merged
@@ -146,7 +146,7 @@ class RequestSequence:
         return options
 
     def add(self, step: Call) -> None:
-        """Take a request in somebody's name."""
+        """Add a request, some of them as another user."""
         if self.has_users and self.flip(0.3):
             user = ("Impersonate-User", f"{self.chance.choice(USERS)}-{{u}}")
             step = replace(step, headers=(*step.headers, user))
@@ -208,7 +208,7 @@ class RequestSequence:
         self.add(put(f"{path}/{name}", sent, as_=memory, **options, **self.trial()))
 
     def edit(self) -> None:
-        """A whole object as it was read: nothing changes, unless somebody was faster."""
+        """A whole object as it was read: nothing changes, unless another write was faster."""
         _, path, name, memory = self.pick()
         if self.flip(0.7):
             self.steps.append(get(f"{path}/{name}", as_=memory))

@@ -22,7 +22,7 @@ def let_in(kinds: Sequence[RandomKind]) -> list[Step]:
     """Give the users their roles in the first namespace, and wait until those count."""
     steps: list[Step] = []
     rules: dict[str, list[Tree]] = {"reader": [], "editor": []}
-    # nobody may give rights on, which would be looked at more closely
+    # no role may grant roles: the servers would check for escalation
     ruled = [kind for kind in kinds if not kind.cluster and _group_resource(kind.path)[0] != _RBAC]
     for kind in ruled:
         group, resource = _group_resource(kind.path)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from random import Random  # noqa: TID251 - seeded, and the seed is told
+from random import Random  # noqa: TID251 - seeded, and the run prints the seed
 
 from conformance import bodies
 from conformance.bodies import Tree, container, merged

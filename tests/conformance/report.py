@@ -88,7 +88,7 @@ def compare(scenario: Scenario, reference: Play, subject: Play, known: Sequence[
 
 
 def answer_differences(left: Any, right: Any) -> list[Difference]:
-    """Where two answers differ; when one is a refusal and the other is not, that alone is told."""
+    """Where two answers differ; when only one of them is a refusal, that alone is reported."""
     if isinstance(left, dict) and isinstance(right, dict) and left.get("status") != right.get("status"):
         return [Difference(".status", _summary(left), _summary(right))]
     return differences(left, right)

@@ -1,4 +1,4 @@
-"""The servers that a run compares, and how it is told which.
+"""The servers that a run compares, and the settings that choose them.
 
 | Environment (or option) | Meaning |
 |---|---|
@@ -44,7 +44,7 @@ OPTIONS = {
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a run is told."""
+    """The settings of a run."""
 
     subject: str
     url: str

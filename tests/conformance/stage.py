@@ -43,7 +43,7 @@ class Stage:
 
     @property
     def can_repeat(self) -> bool:
-        """Whether steps that nobody recorded can be played."""
+        """Whether steps without a recording can be played."""
         return isinstance(self.reference, Server)
 
     async def outcome(self, scenario: Scenario) -> Outcome:

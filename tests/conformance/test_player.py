@@ -83,7 +83,7 @@ async def test_the_same_server_twice_has_no_difference(server) -> None:
     assert outcome.reference.frames == 3
 
 
-async def test_a_planted_difference_is_told_with_its_request(server) -> None:
+async def test_a_planted_difference_is_reported_with_its_request(server) -> None:
     def other_value(request: HttpRequest, body: bytes) -> bytes:
         return body.replace(b'"key":"2"', b'"key":"3"') if request.method == "PATCH" else body
 
@@ -128,10 +128,10 @@ async def test_a_write_that_makes_no_revision_is_seen(server) -> None:
     ]
 
 
-async def test_a_frame_nobody_expected_is_seen(server) -> None:
+async def test_an_unexpected_frame_is_seen(server) -> None:
     short = Scenario("short", SMALL.steps[:-1])
     told = await play(server, short)
-    assert [one["frame"]["type"] for one in told.answers[-1]["frames nobody expected"]] == ["DELETED"]
+    assert [one["frame"]["type"] for one in told.answers[-1]["unexpected frames"]] == ["DELETED"]
 
 
 async def test_a_random_difference_is_shrunk_to_what_causes_it(server) -> None:
@@ -169,7 +169,7 @@ async def test_a_recording_stands_in_for_the_server(server, tmp_path: Path) -> N
         Recording.read(tmp_path / "recorded.json").play(changed)
 
 
-async def test_a_server_that_fails_is_told_as_a_difference(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_server_that_fails_is_reported_as_a_difference(caplog: pytest.LogCaptureFixture) -> None:
     async def broken(request: HttpRequest) -> ServerResponse:
         raise RuntimeError("the server has a bug")
 
@@ -241,7 +241,7 @@ def test_what_a_scenario_sends_is_not_taken_out() -> None:
     assert normalized(sent, repr(sent)) == sent
 
 
-def test_an_older_version_is_told_from_a_newer_one() -> None:
+def test_an_older_version_differs_from_a_newer_one() -> None:
     normalizer = Normalizer(Bindings("abcde").names, "")
     versions = []
     for step, version in enumerate(("5", "9", "7", "5")):

@@ -16,7 +16,7 @@ from samples import portions
 
 def check_frames(reference: Play) -> None:
     """A scenario expects what the engine sends: all of it, and nothing else."""
-    surprises = reference.answers[-1]["frames nobody expected"]
+    surprises = reference.answers[-1]["unexpected frames"]
     assert surprises == [], f"the engine sends frames that the scenario should expect: {surprises}"
     missed = [index for index, answer in enumerate(reference.answers) if "nothing more came in time" in answer]
     assert missed == [], f"the engine does not send the frames that the scenario expects in steps {missed}"

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.both_servers("compares an intent with what the server m
 
 
 def plain(tree):
-    """An object without what says only that somebody wrote, and without what others own.
+    """An object without the traces of a write, and without what others own.
 
     A value that the server stores otherwise, such as an empty list, makes it write down the time of the apply, and for some
     kinds a generation, again and again; it takes the field from others who own it too, without any other change.
@@ -71,7 +71,7 @@ class World:
         return left_out, unchanged
 
     async def drift(self, chance, name):
-        """Somebody changes, removes or takes over a few fields; sometimes it is we, by other means."""
+        """Another writer changes, removes or takes over a few fields; sometimes it is we, by other means."""
         if chance.random() < 0.25:
             tree = intents.intent(self.kind, intents.picks(chance, self.kind), self.namespace, name)
             answer = await self.another.apply(Unstructured(tree), force=True)

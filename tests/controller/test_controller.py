@@ -180,7 +180,7 @@ def test_a_timeout_of_the_users_own_is_an_ordinary_error():
 
 
 def test_a_cancellation_in_user_code_does_not_end_the_worker():
-    """The code awaits a future that somebody else cancelled."""
+    """The code awaits a future that other code cancelled."""
     _, statistics, _ = times_of([asyncio.CancelledError(), Done()], concurrency=1)
     assert statistics.results == {"error": 1, "success": 1}
 
@@ -476,7 +476,7 @@ def test_reconciles_that_never_wait_let_others_have_their_turn():
     assert run_virtual(scenario())[0] >= 900
 
 
-def test_every_run_is_told_to_who_measures():
+def test_the_observer_gets_every_run():
     async def scenario():
         told = []
         feed = Feed()

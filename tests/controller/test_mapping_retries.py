@@ -40,7 +40,7 @@ def vanished(key, **options):
 
 
 class Fickle:
-    """Maps to the label ``owner``; fails on the names it is told."""
+    """Maps to the label ``owner``; fails on the given names."""
 
     def __init__(self, *failing):
         self.failing = set(failing)
@@ -71,7 +71,7 @@ def scenario(mapper, story, *, predicate=None):
     return run_virtual(told())[0]
 
 
-def test_an_event_whose_mapper_fails_is_told_when_it_answers_again(caplog):
+def test_an_event_whose_mapper_fails_is_delivered_when_it_answers_again(caplog):
     mapper = Fickle("a")
 
     async def story(tell, source):
@@ -184,7 +184,7 @@ def test_an_event_passes_when_its_predicate_fails(caplog):
     assert "predicate on <Site default/a appeared>: ZeroDivisionError: oh" in caplog.text
 
 
-def test_an_object_that_cannot_be_read_costs_nobody_its_event(caplog):
+def test_an_object_that_cannot_be_read_costs_no_other_its_event(caplog):
     """What a source does beside mapping must not cost the event either."""
 
     async def told():
@@ -239,7 +239,7 @@ def test_objects_that_are_gone_are_bounded_and_the_oldest_are_given_up():
 
 
 def test_a_state_on_which_the_mapper_fails_keeps_no_other_from_being_told():
-    """It cannot read the old state; the new one is told at once, the old one when it can."""
+    """It cannot read the old state; the new one is mapped at once, the old one when it can."""
 
     class Picky(Fickle):
         def __call__(self, seen):

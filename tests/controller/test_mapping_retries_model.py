@@ -38,7 +38,7 @@ class Kind:
 
 
 async def tell(story):
-    """Let objects come, change and go; check after each step that everybody who must know is told in the end."""
+    """Let objects come, change and go; check after each step that every owner gets its request in the end."""
     kind, works = Kind(), True
     present: dict[str, object] = {}
     #: owner -> the number of the first step since which it must hear something
@@ -80,7 +80,7 @@ async def tell(story):
     return owed, source.statistics()
 
 
-def test_whoever_has_to_know_is_told_in_the_end(caplog):
+def test_every_owner_gets_its_request_in_the_end(caplog):
     """Every owner of every state hears of it, at once if the mapper answers, else when it does again."""
     caplog.set_level(logging.CRITICAL, logger="steersman.controller")
 

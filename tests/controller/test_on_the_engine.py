@@ -29,7 +29,7 @@ async def running(plan, cache):
 
 
 async def until(condition, *, seconds=60.0):
-    """Wait until a condition holds; reconciles tell nobody that they are over, so it is asked again and again."""
+    """Wait until a condition holds; reconciles do not announce their end, so it polls."""
     async with asyncio.timeout(seconds):
         while not condition():  # noqa: ASYNC110
             await asyncio.sleep(0.01)
@@ -139,7 +139,7 @@ async def test_a_reconcile_reads_what_it_wrote(client, cache, namespace):
 
 
 async def test_a_write_that_changes_nothing_does_not_hide_the_news_of_another(api_server, client, cache, namespace):
-    """The answer to an apply without effect has the version of somebody else's write; that write is news."""
+    """The answer to an apply without effect has the version of another client's write; that write is news."""
     runs = []
 
     async def reconcile(ctx, request):
@@ -220,7 +220,7 @@ async def test_adding_a_finalizer_calls_again(client, cache, namespace):
 
 
 async def test_a_mapper_looks_objects_up_by_label(client, cache, namespace):
-    """A Secret names a label; whichever Sites carry it are told, in its own namespace."""
+    """A Secret names a label; the Sites with it are queued, in its own namespace."""
     runs = []
 
     def users(secret: View[Secret], stores: Stores):

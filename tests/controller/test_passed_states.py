@@ -1,4 +1,4 @@
-"""Changes that come faster than they are told: everybody hears who could have seen a state between."""
+"""Changes that come faster than their delivery: every owner that could have seen a state between is queued."""
 
 import asyncio
 
@@ -19,7 +19,7 @@ KEY = Key("default", "child")
 
 
 class World:
-    """A store and one source that listens to it; the label ``owner`` says who is told."""
+    """A store and one source that listens to it; the label ``owner`` says which owner is queued."""
 
     def __init__(self, **options):
         self.store = Store()
@@ -62,7 +62,7 @@ class World:
         self.told.append(request.key.name)
 
     async def play(self, *moments):
-        """Let things happen; what happens in one moment is told together."""
+        """Let things happen; what happens in one moment is delivered together."""
         heard = []
         async with Supervisor() as tasks:
             tasks.start(self.source.run(self.emit, lambda: None), name="source")
@@ -96,13 +96,13 @@ class World:
     ids=lambda value: None,
 )
 @pytest.mark.parametrize("options", [{}, {"predicate": labels_changed()}], ids=["all", "labels_changed"])
-def test_every_owner_is_told(moments, heard, options):
+def test_every_owner_is_queued(moments, heard, options):
     """Also one that had the child only between: it may have read it then, for a reason of its own."""
     assert run_virtual(World(**options).play(*moments))[0] == heard
 
 
-def test_a_state_that_comes_back_is_told_to_who_saw_the_other():
-    """A server that was restored from a backup shows the very state again that was told last."""
+def test_a_state_that_comes_back_queues_the_owner_that_saw_the_other():
+    """A server that was restored from a backup shows the very state again that was delivered last."""
 
     async def scenario():
         world = World()
@@ -136,7 +136,7 @@ def test_a_single_change_asks_the_mapper_about_two_states_and_a_deletion_about_o
     assert asked == [1, 2, 1]
 
 
-def test_of_very_many_states_the_last_are_told():
+def test_of_very_many_states_the_last_are_delivered():
     names = [f"n{number}" for number in range(100)]
     (_, heard), _ = run_virtual(World().play(["x"], names))
     assert heard == {"x", *names[-PASSED_LIMIT - 1 :]}

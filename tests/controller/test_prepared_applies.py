@@ -114,7 +114,7 @@ async def test_what_an_apply_was_made_from_is_known_again_until_something_change
         gvk, key, token = ConfigMap.gvk(), home.key._replace(name="page"), b"token"
         prepared = await writer.prepare_apply(page(home), force=True)
         await writer.send_apply(prepared)
-        assert writer.recall_apply(gvk, key, token) is None  # nobody noted it yet
+        assert writer.recall_apply(gvk, key, token) is None  # not noted yet
         writer.note_apply(prepared, token)
         assert writer.recall_apply(gvk, key, token).object.data == {"t": "hello"}
         assert writer.recall_apply(gvk, key, b"another") is None

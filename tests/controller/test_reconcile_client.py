@@ -15,7 +15,7 @@ from steersman.objects import encode
 
 
 class Told:
-    """Writes down what it is told."""
+    """Records what it observes."""
 
     def __init__(self):
         self.told = []
@@ -44,7 +44,7 @@ def config(name, namespace, **data):
     return ConfigMap(metadata=ObjectMeta(name=name, namespace=namespace), data=data)
 
 
-async def test_every_verb_that_writes_is_told(observed, namespace, sites):
+async def test_every_verb_that_writes_is_observed(observed, namespace, sites):
     client, told = observed
     made = await client.create(site("web", namespace))
     made.spec.replicas = 3
@@ -61,7 +61,7 @@ async def test_every_verb_that_writes_is_told(observed, namespace, sites):
     assert told.told == [
         ("written", "Site", "web", "", True),
         ("written", "Site", "web", "", True),
-        # nobody knew what it was before
+        # what it was before is unknown
         ("written", "Site", "web", "status", False),
         ("written", "ConfigMap", "a", "", True),
         ("touched", "Site", "web"),
@@ -173,7 +173,7 @@ async def test_a_lost_answer_is_unknown():
     assert told.told == [("unknown", "ConfigMap", "lost", "")]
 
 
-async def test_a_refusal_is_told_to_nobody():
+async def test_a_refusal_is_not_observed():
     refusal = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Forbidden", "code": 403}
     told = Told()
     async with serving(always(answer(refusal, status="403 Forbidden"))) as server:

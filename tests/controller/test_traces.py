@@ -90,7 +90,7 @@ def test_a_run_is_a_span_that_says_what_why_and_how_it_ended(finished, caplog):
     }
     assert work.parent.span_id == run.context.span_id
     assert linked(run) == []
-    # Whoever reads the record finds the trace.
+    # The record leads to the trace.
     assert record.trace.split("-")[1] == f"{run.context.trace_id:032x}"
     assert [line.trace for line in caplog.records if line.message == "at work"] == [record.trace]
 
@@ -194,7 +194,7 @@ def test_writes_are_remembered_within_bounds_and_only_if_they_are_certain(finish
     assert not traces.find(Cause(what="external"))
 
 
-def test_nothing_is_kept_while_nobody_traces():
+def test_nothing_is_kept_without_a_tracer():
     traces = WriteTraces()
     traces.written(Write(ConfigMap.gvk(), Key("default", "a"), "1"), CHILD)
     assert len(traces) == 0
@@ -227,7 +227,7 @@ async def test_a_run_is_linked_to_the_run_of_another_controller_that_wrote_what_
     async with asyncio.timeout(60), Supervisor() as tasks:
         for each in made:
             tasks.start(each.run(), name=each.name)
-        while not all(each.working for each in made):  # noqa: ASYNC110 - nobody tells
+        while not all(each.working for each in made):  # noqa: ASYNC110 - no event to wait for
             await asyncio.sleep(0.01)
         await client.create(site("web", namespace))
         await seen.wait()

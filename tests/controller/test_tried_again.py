@@ -105,7 +105,7 @@ def test_causes_in_short_are_the_first_and_a_number():
 # how they are counted
 
 
-def test_whoever_asks_to_run_again_does_not_fail():
+def test_a_requeue_is_no_failure():
     """Failing keys are what people are woken for."""
     _, statistics, record = played([ValueError("oh"), Requeue()], seconds=20)
     assert (statistics.queue.failing, statistics.queue.requeued) == (0, 1)

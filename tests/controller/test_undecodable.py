@@ -34,7 +34,7 @@ async def tanks(install, crd_group):
 
 async def until(condition):
     async with asyncio.timeout(60):
-        while not condition():  # noqa: ASYNC110 - nobody tells
+        while not condition():  # noqa: ASYNC110 - no event to wait for
             await asyncio.sleep(0.01)
 
 

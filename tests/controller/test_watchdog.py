@@ -104,7 +104,7 @@ async def test_waiting_is_not_blocking():
         assert await unreported(lambda: asyncio.to_thread(threading.Event().wait, 0.5))
 
 
-async def test_the_log_is_told_by_default(caplog):
+async def test_it_logs_by_default(caplog):
     def wait(seconds):
         for _ in range(int(seconds / 0.01)):
             if "the event loop was blocked" in caplog.text:

@@ -74,12 +74,12 @@ async def owners(stage: Stage) -> None:
     both["metadata"]["ownerReferences"] += owned_by(second, "v1", "ConfigMap")["metadata"]["ownerReferences"]
     await stage.create("configmaps", "of-both", both)
     await stage.create(
-        "configmaps", "of-nobody", owned_by({"metadata": {"name": "none", "uid": "1-2-3"}}, "v1", "ConfigMap")
+        "configmaps", "of-none", owned_by({"metadata": {"name": "none", "uid": "1-2-3"}}, "v1", "ConfigMap")
     )
     stranger = {"metadata": {"name": "second", "uid": "00000000-0000-4000-8000-000000000000"}}
     await stage.create("configmaps", "of-a-namesake", owned_by(stranger, "v1", "ConfigMap"))
-    await stage.gone("configmaps/of-nobody", "configmaps/of-a-namesake")
-    await stage.same("owned by nobody", *kinds)
+    await stage.gone("configmaps/of-none", "configmaps/of-a-namesake")
+    await stage.same("without an owner", *kinds)
     await stage.delete("configmaps/first")
     await stage.gone("configmaps/first", "configmaps/of-first")
     await stage.until("configmaps/of-both", lambda tree: len(tree["metadata"]["ownerReferences"]) == 1)

@@ -126,6 +126,6 @@ async def _populated(kubeconfig: Path) -> AsyncGenerator[RawApi]:
         Client.connect(kubeconfig=kubeconfig, field_manager="pod-runner") as client,
         PodRunner(client, outcome=outcome_of),
     ):
-        # endpoints are told of Pods on a node that there is
+        # endpoints list only Pods on a node that exists
         await api.made("POST", "/api/v1/nodes", {"metadata": {"name": "pod-runner"}})
         yield api

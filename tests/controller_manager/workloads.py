@@ -58,7 +58,7 @@ async def deployments(stage: Stage) -> None:
 
 
 async def stuck_rollouts(stage: Stage) -> None:
-    """A rollout to an image that nobody can pull stops half way, says so, and is paused and repaired."""
+    """A rollout to an image that cannot be pulled stops half way, says so, and is paused and repaired."""
     kinds = ("deployments", "replicasets", "pods")
     await stage.create("deployments", "web", deployment("web", 4, progressDeadlineSeconds=1, minReadySeconds=0))
     await stage.until("deployments/web", _rolled_out(4, 1))

@@ -8,7 +8,7 @@ import (
 
 var groupVersion = schema.GroupVersion{Group: "fleet.example.com", Version: "v1"}
 
-// ShipSpec is what somebody wants of a ship.
+// ShipSpec is the desired state of a ship.
 type ShipSpec struct {
 	Image    string `json:"image"`
 	Replicas *int32 `json:"replicas,omitempty"`

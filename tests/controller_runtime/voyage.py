@@ -37,7 +37,7 @@ async def install(stage: Stage) -> None:
 
 
 async def _reach(stage: Stage, name: str, replicas: int) -> None:
-    """Play the part of whoever runs Deployments: all replicas are ready."""
+    """Play the Deployment controller: all replicas are ready."""
     tree = await stage.until(f"deployments/{name}", lambda tree: tree["spec"]["replicas"] == replicas)
     status = {
         "observedGeneration": tree["metadata"]["generation"],
@@ -80,7 +80,7 @@ async def voyage(stage: Stage, program: Path, folder: Path) -> None:
         await second.leads()
         await _change(stage)
         third = await operator("third")
-        # nobody gives up the lease: it has to run out
+        # the lease is not released: it has to run out
         await second.end(signal.SIGKILL)
         await third.leads()
         await _sink(stage)

@@ -56,7 +56,7 @@ async def _diamond(stage: Stage) -> Unstructured:
     return top
 
 
-async def _child_that_blocks_nobody(stage: Stage) -> Unstructured:
+async def _child_that_does_not_block(stage: Stage) -> Unstructured:
     owner = await stage.config_map("owner")
     await stage.config_map("child", ref(owner, block=None), finalizers=(HOLD,))
     return owner
@@ -138,7 +138,7 @@ SHAPES = (
     _chain,
     _shared_child,
     _diamond,
-    _child_that_blocks_nobody,
+    _child_that_does_not_block,
     _held_child,
     _held_grandchild,
     _held_owner,
@@ -201,7 +201,7 @@ async def owner_of_another_kind(stage: Stage) -> None:
 
 
 async def owner_of_an_unknown_kind(stage: Stage) -> None:
-    """Nobody can say whether it is there."""
+    """No server can say whether it exists."""
     await stage.namespace()
     owner = await stage.config_map("owner")
     await stage.config_map("child", ref(owner, apiVersion="nowhere.example.com/v1", kind="Nothing", uid=UNKNOWN_UID))
@@ -226,7 +226,7 @@ async def owner_in_another_namespace_beside_a_near_one(stage: Stage) -> None:
 
 
 async def namespaced_owner_of_a_cluster_scoped_object(stage: Stage) -> None:
-    """That is wrong, is told, and deletes nothing, even when the owner goes."""
+    """That is wrong and reported, and deletes nothing, even when the owner goes."""
     await stage.namespace()
     owner = await stage.config_map("owner")
     await stage.role("child", ref(owner))

@@ -44,7 +44,7 @@ async def a_namespace_has_an_account(stage: Stage) -> None:
 
 
 async def an_account_comes_back(stage: Stage) -> None:
-    """Whoever deletes it gets another one."""
+    """A controller replaces a deleted one."""
     await stage.namespace()
     account = await stage.exists(SERVICE_ACCOUNT, "default")
     await stage.delete(account)
@@ -54,7 +54,7 @@ async def an_account_comes_back(stage: Stage) -> None:
 
 
 async def other_accounts_do_not_come_back(stage: Stage) -> None:
-    """Only the one that everybody needs does."""
+    """Only the default one does."""
     await stage.namespace()
     await stage.exists(SERVICE_ACCOUNT, "default")
     robot = await stage.make(SERVICE_ACCOUNT, "robot")
@@ -140,7 +140,7 @@ async def a_pod_that_ends_releases_everything(stage: Stage) -> None:
 
 
 async def a_pod_outstays_its_time(stage: Stage) -> None:
-    """That is a failure, and is told."""
+    """That is a failure, and a condition reports it."""
     await stage.namespace()
     await stage.exists(SERVICE_ACCOUNT, "default")
     await stage.make(POD, "pod", spec={**_SPEC, "nodeName": "somewhere", "terminationGracePeriodSeconds": 1})
@@ -149,7 +149,7 @@ async def a_pod_outstays_its_time(stage: Stage) -> None:
 
 
 async def a_finalizer_of_the_namespace_itself(stage: Stage) -> None:
-    """Its content goes, it stays until somebody removes that."""
+    """Its content goes, it stays until that is removed."""
     await stage.namespace(finalizers=(HOLD,))
     await stage.config_map("map")
     namespace = await _end(stage)

@@ -123,7 +123,7 @@ class Stage:
                 while not await condition():  # noqa: ASYNC110 - no event tells
                     await asyncio.sleep(0.05)
         except TimeoutError:
-            raise AssertionError(f"{self.name}: waited in vain until {what}") from None
+            raise AssertionError(f"{self.name}: timed out waiting until {what}") from None
 
     async def gone(self, *objects: Unstructured) -> None:
         """Wait until objects are gone."""
@@ -274,7 +274,7 @@ class Histories:
     async def _record(self) -> None:
         version = (await self._client.list(CONFIG_MAP, limit=1)).resource_version
         while True:
-            # A server ends the watch of whoever is slow.
+            # A server ends the watch of a slow client.
             async with self._client.watch(CONFIG_MAP, resource_version=version) as events:
                 self._opened.set()
                 async for event in events:

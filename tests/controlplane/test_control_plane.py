@@ -121,7 +121,7 @@ async def test_what_follows_from_a_write_has_happened_when_it_has_settled():
             await client.get(Namespace, "shop")
 
 
-async def test_what_waits_for_somebody_else_is_not_waited_for():
+async def test_settled_does_not_wait_for_foreign_finalizers():
     async with ControlPlane() as plane, asyncio.timeout(60):
         client = plane.client
         owner = await client.create(config_map("owner"))
@@ -160,7 +160,7 @@ async def test_on_a_port_it_is_served_and_its_authority_is_published(tmp_path):
         async with Client.connect(kubeconfig=plane.kubeconfig) as client:
             published = await client.get(ConfigMap, "kube-system/kube-root-ca.crt")
             assert published.data == {"ca.crt": authority}
-            # whoever changes or deletes it gets it back
+            # a change or a deletion is reverted
             await client.patch(ConfigMap, published.key, MergePatch({"data": {"ca.crt": "mine", "other": "x"}}))
             await client.delete(ConfigMap, "default/kube-root-ca.crt")
             await client.create(Namespace(metadata=ObjectMeta(name="shop")))

@@ -122,7 +122,7 @@ async def test_a_gap_in_the_history_loses_nothing():
         owner, _ = await family(plane.client)
         await plane.settled()
         storage = plane.server.storage
-        # In one step, so that nobody can have read the deletion before it is forgotten.
+        # In one step, so that no watcher can have read the deletion before it is forgotten.
         key = "core/configmaps/default/owner"
         record, _ = await storage.get(key)
         assert record is not None
@@ -143,7 +143,7 @@ async def test_kinds_that_come_are_collected_at_once():
         await client.create(held)
         await plane.settled()
         assert await names(client) == ["held"]
-        # now somebody can say that there is no such owner
+        # now the server can say that there is no such owner
         await client.create(definition())
         await plane.settled()
         assert await names(client) == []

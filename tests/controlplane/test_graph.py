@@ -40,7 +40,7 @@ def test_a_dependent_of_an_owner_that_is_there_needs_no_look():
     assert [each.metadata.name for each in graph.dependents("A")] == ["b"]
 
 
-def test_a_dependent_of_nobody_is_looked_at_once():
+def test_a_dependent_without_an_owner_is_looked_at_once():
     graph = Graph()
     assert looks(graph, change("b", "a")) == ["B"]
     assert looks(graph, change("b", "a")) == []

@@ -108,7 +108,7 @@ async def _play(stages: dict[str, Stage]) -> dict[str, str]:
         try:
             await SCENARIOS[name](stage)
             await stage.quiet()
-        except Exception as error:  # noqa: BLE001 - it is told where the scenario's own test looks for it
+        except Exception as error:  # noqa: BLE001 - the scenario's own test reports it
             return f"{type(error).__name__}: {error}"
         return ""
 

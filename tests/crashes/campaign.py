@@ -76,7 +76,7 @@ class Campaign:
     # what happens
 
     async def _rehearse(self, times: int) -> None:
-        """How much there is to do when nobody is killed: kills are spread over that."""
+        """Measure the work without kills: kills are spread over that."""
         seconds: list[float] = []
         changes: list[int] = []
         for _ in range(times):
@@ -185,7 +185,7 @@ class Campaign:
                 while True:
                     while self._missing(self._world.objects) or self._outside():
                         self._check()
-                        with suppress(TimeoutError):  # what is outside of the cluster tells nobody
+                        with suppress(TimeoutError):  # what is outside of the cluster sends no events
                             async with asyncio.timeout(0.5):
                                 await self._world.change()
                     # the watches are views: the server itself has the last word

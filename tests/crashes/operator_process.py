@@ -1,7 +1,7 @@
 """An operator in a process of its own, as ``steersman run`` has it, made to be killed.
 
-``operator_process.py MODULE:manager`` imports everything, says ``ready``, and waits for a line before it runs: whoever kills
-it again and again has the next one at hand, and does not spend the time on imports. It ends with whoever started it.
+``operator_process.py MODULE:manager`` imports everything, says ``ready``, and waits for a line before it runs: a test that
+kills it again and again has the next one at hand, and does not spend the time on imports. It ends with its parent.
 """
 
 import os

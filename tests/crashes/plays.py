@@ -65,7 +65,7 @@ class Play(ABC):
         """End what runs beside the operator."""
 
     def hands(self) -> list[ControllerPlan]:
-        """Whoever makes the children ready."""
+        """The controllers that make the children ready."""
         return []
 
     @abstractmethod

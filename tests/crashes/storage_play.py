@@ -87,7 +87,7 @@ class StoragePlay(Play):
         return list(things.values())
 
     def outside(self, wanted: dict[str, Any]) -> list[str]:
-        """One of each for every object, as its spec says; nothing for anybody else; and nothing was ever made twice."""
+        """One of each for every object, as its spec says; nothing else; and nothing was ever made twice."""
         made = Counter((entry["kind"], entry["thing"]["tag"]) for entry in self._journal() if entry["verb"] == "create")
         wrong = [f"{kind} were made {count} times for {tag}" for (kind, tag), count in made.items() if count > 1]
         things = self._things()

@@ -79,7 +79,7 @@ class World:
     async def stands_still(self, seconds: float) -> None:
         """Wait until nothing has changed for a while."""
         before = -1
-        while before != (before := self.changes):  # noqa: ASYNC110 - nobody tells when nothing happens
+        while before != (before := self.changes):  # noqa: ASYNC110 - quiet has no event
             await asyncio.sleep(seconds)
 
     async def live(self) -> dict[Place, Object]:

@@ -331,7 +331,7 @@ def test_a_stale_cache_comes_first():
 
 
 def test_a_process_that_stands_by_is_not_ill():
-    """A readiness check that fails because another process leads wakes nobody."""
+    """A readiness check that fails because another process leads alerts no one."""
     standing_by = manager(
         phase="candidate",
         controllers=(),
@@ -429,7 +429,7 @@ def test_a_key_is_explained():
     assert "00-abc-def-01" in page.text
 
 
-def test_a_mistake_in_the_program_and_a_time_out_are_told_apart():
+def test_a_mistake_in_the_program_and_a_time_out_are_distinguished():
     crashed = record("a", result="error", failures=1, error="TypeError: x", crashed=True)
     slow = record("b", result="error", failures=1, error="TimeoutError: x", timed_out=True)
     page = Page(overview(manager(controllers=(controller(keys=[crashed, slow]),))))
@@ -448,7 +448,7 @@ def test_a_key_that_never_ran_is_answered_with_the_nearest():
     assert "/debug/explain?kind=site&namespace=default&name=web" in page.links
 
 
-def test_a_kind_that_nobody_reconciles_is_answered_with_the_controllers():
+def test_a_kind_without_a_controller_is_answered_with_the_controllers():
     page = Page(explanation([], kind="Sight", key=Key("default", "web"), statistics=manager()))
     assert "No controller reconciles Sight. There are: site." in page.text
 

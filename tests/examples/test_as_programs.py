@@ -39,7 +39,7 @@ async def test_what_there_is_to_try_is_accepted(engine, namespace, name):
 
 
 async def test_an_example_runs_from_the_command_line(engine, client, namespace):
-    """It installs its definitions, works, and ends well when it is told to."""
+    """It installs its definitions, works, and ends well after a signal."""
     once = load("once")
     environment = os.environ | {"KUBECONFIG": str(engine.kubeconfig)}
     program = await asyncio.create_subprocess_exec(

@@ -40,7 +40,7 @@ def alive(pid):
     return True
 
 
-async def test_a_process_runs_and_its_end_is_told(client, only):
+async def test_a_process_runs_and_its_end_is_reported(client, only):
     async with running(client, example, only=only) as operator:
         await client.create(command("true", name="good"))
         await client.create(command("sh", "-c", "exit 3", name="bad"))
@@ -76,7 +76,7 @@ async def test_a_process_that_does_not_listen_is_killed(client, only, monkeypatc
         assert not alive(running_one.status.pid)
 
 
-async def test_a_process_is_ended_also_if_somebody_took_the_finalizer_away(client, only):
+async def test_a_process_is_ended_also_if_the_finalizer_was_removed(client, only):
     async with running(client, example, only=only):
         await client.create(command("sleep", "60"))
         pid = (await seen(client, Command, "nap", phase("Running"))).status.pid

@@ -34,7 +34,7 @@ def manager(request):
 
 
 class Kubernetes:
-    """What runs the members: Kubernetes' own controllers and a node, or somebody who does the same."""
+    """What runs the members: Kubernetes' own controllers and a node, or a stand-in."""
 
     def __init__(self, plane):
         self._plane = plane
@@ -169,7 +169,7 @@ async def test_a_configuration_rolls_and_an_unready_primary_costs_no_replica(pla
         await ready(plane, replicas=2)
         before = hash_of(await client.get(StatefulSet, "main-primary"))
 
-        # the primary first: as long as it is not ready, nobody follows, and nothing is taken from the cluster
+        # the primary first: as long as it is not ready, no replica follows, and nothing is taken from the cluster
         kubernetes.let("primary", be_ready=False)
         await eventually(client, PostgresCluster, "main", has=says("Ready", "False", "ChildrenNotReady"), within=WITHIN)
         await change(plane, replicas=1, settings={"work_mem": "16MB"})
@@ -219,7 +219,7 @@ async def test_a_cluster_is_deleted_in_order(plane, kubernetes, manager):
         assert await owned(plane, made) == set()
 
 
-async def test_what_belongs_to_somebody_else_is_left_alone(plane, kubernetes, manager):
+async def test_objects_of_other_owners_are_left_alone(plane, kubernetes, manager):
     client = plane.client
     port = ServicePort(port=80)
     await client.create(Service(metadata=ObjectMeta(name="main"), spec=ServiceSpec(ports=[port])))

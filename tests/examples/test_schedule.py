@@ -94,7 +94,7 @@ async def test_jobs_are_made_complete_and_are_tidied_up(client, namespace, only)
 async def test_missed_ticks_are_made_up_for_by_one(client, namespace, only):
     """Every tick since its creation has a Job or is counted as missed."""
     created = await client.create(schedule("1s", keep=50))
-    await asyncio.sleep(3.1)  # nobody runs; the passing of time is what is tested
+    await asyncio.sleep(3.1)  # no manager runs; the passing of time is what is tested
     async with running(client, example, only=only):
         await seen(client, Schedule, "tidy", lambda found: found.status and found.status.last_tick)
     status = (await client.get(Schedule, "tidy")).status

@@ -108,7 +108,7 @@ async def test_a_name_that_is_too_long_to_be_asked_for_is_no_trouble(client, pla
         assert operator.writes == []
 
 
-async def test_a_secret_of_somebody_else_is_not_overwritten(client, platform, takers):
+async def test_a_secret_of_another_owner_is_not_overwritten(client, platform, takers):
     theirs = Key(takers[0], "registry")
     mine = Secret(metadata=ObjectMeta(name="registry", namespace=takers[0]), string_data={"token": "theirs"})
     async with running(client, example) as operator:
@@ -121,7 +121,7 @@ async def test_a_secret_of_somebody_else_is_not_overwritten(client, platform, ta
         await seen(client, Secret, theirs, holds("abc"))
 
 
-async def test_what_happened_while_nobody_watched_is_made_up_for(client, platform, takers):
+async def test_changes_while_no_manager_ran_are_made_up_for(client, platform, takers):
     one, two = (Key(taker, "registry") for taker in takers)
     async with running(client, example):
         await client.create(secret())

@@ -120,7 +120,7 @@ async def test_a_cloud_in_bad_weather_makes_everything_once(plane, cloud, make):
         assert cloud.live() == {}
 
 
-async def test_what_somebody_deleted_comes_back(plane, cloud, make):
+async def test_a_deleted_object_comes_back(plane, cloud, make):
     client = plane.client
     async with plane.running(make(look_again=0.5), namespaces=[plane.namespace]):
         await client.create(storage())

@@ -1,7 +1,7 @@
 """A manager at work while the server, its store, the network and the lease fail under it.
 
 After each fault: every Site has exactly its children, with the newest spec, and its status; then nothing happens any
-more, neither a reconcile nor a write. And while a fault lasts nobody asks the same thing again and again without pause.
+more, neither a reconcile nor a write. And while a fault lasts no client repeats a request without pause.
 """
 
 import asyncio
@@ -127,7 +127,7 @@ async def test_the_network_stands_still(world, proxy):
 
 
 async def test_connections_fall_silent_and_are_replaced(world, proxy):
-    """Nobody says that they are dead: a stream is given up after its idle time, a request after its timeout."""
+    """Dead connections send nothing: a stream is given up after its idle time, a request after its timeout."""
     async with world.operator(server=proxy.url, idle_timeout=3.0, timeout=2.0) as operator:
         async with changing(world) as changes:
             assert proxy.freeze() >= 3
@@ -141,7 +141,7 @@ async def test_connections_fall_silent_and_are_replaced(world, proxy):
 
 
 async def test_answers_are_lost(world, proxy):
-    """The writes were made, and nobody says so."""
+    """The server made the writes, and their answers are lost."""
     async with world.operator(server=proxy.url) as operator:
         async with changing(world) as changes:
             for _ in range(3):
@@ -208,7 +208,7 @@ async def test_etcd_is_restored_from_an_older_backup(world):
     """Versions go back and objects are as they were: what is cached is dropped, and the old state is made true again.
 
     It is noticed as long as the versions lie behind those that were seen: once others have written as much again as was
-    lost, nothing tells. So nobody writes until it was noticed.
+    lost, nothing tells. So the test writes only after it was noticed.
     """
     async with world.operator() as operator:
         async with changing(world) as changes:

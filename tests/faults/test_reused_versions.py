@@ -1,4 +1,4 @@
-"""Versions that are given a second time, after a backup was restored: nobody takes them for what they were before."""
+"""Versions that are given a second time, after a backup was restored: the cache does not take them for the old ones."""
 
 import msgspec
 import pytest
@@ -61,7 +61,7 @@ async def test_our_own_writes_were_ahead_of_the_watch(informer):
     assert not (await told(4)).unbroken
 
 
-async def test_another_state_of_the_same_version_is_told(informer):
+async def test_another_state_of_the_same_version_is_delivered(informer):
     informer, told = informer
     commit(informer, "", {KEY: state("12", "theirs")}, "11", new_epoch=True)
     news = await told(3)

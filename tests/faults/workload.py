@@ -201,7 +201,7 @@ class World:
         return found
 
     async def writes(self) -> int:
-        """How many writes of our kinds the API server has counted since its start, whoever made them."""
+        """How many writes of our kinds the API server has counted since its start, from all clients."""
         return sum([count for labels, count in await self._requests() if labels["verb"] in _WRITING])
 
     async def refusals(self) -> int:
@@ -288,7 +288,7 @@ async def changing(world: World, *, writers: int = 3):
 
 
 async def until(condition, what: str, *, seconds: float = PATIENCE) -> None:
-    """Wait until a condition holds: nobody tells when a program has healed, so it is asked again and again."""
+    """Wait until a condition holds: a program does not announce that it has healed, so it polls."""
     try:
         async with asyncio.timeout(seconds):
             while not condition():  # noqa: ASYNC110

@@ -108,7 +108,7 @@ def definitions(names: Iterable[str] | None = None) -> dict[str, Definition]:
 
 
 def _installable(tree: dict[str, Any]) -> dict[str, Any]:
-    """A definition without its webhook, which nobody runs here, and without what a server says of it."""
+    """A definition without its webhook, which does not run here, and without what a server says of it."""
     tree["spec"].pop("conversion", None)
     tree.pop("status", None)
     return tree

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from random import Random  # noqa: TID251 - seeded, and the seed is told
+from random import Random  # noqa: TID251 - seeded, and the run prints the seed
 from typing import Any
 
 from field_crds.texts import text_against
@@ -153,7 +153,7 @@ def twice(place: Place, chance: Random) -> bool:
 
 
 def unknown(place: Place, chance: Random) -> bool:
-    """Add a field that nobody knows."""
+    """Add an unknown field."""
     if not isinstance(place.value, dict) or "properties" not in place.schema:
         return False
     place.value["nobodyKnows"] = {"me": 1}

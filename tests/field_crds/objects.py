@@ -5,7 +5,7 @@ They are valid as far as a schema says what that means; its rules in CEL are not
 
 from __future__ import annotations
 
-from random import Random  # noqa: TID251 - seeded, and the seed is told
+from random import Random  # noqa: TID251 - seeded, and the run prints the seed
 from typing import Any
 
 from field_crds.texts import text_for

@@ -10,7 +10,7 @@ import asyncio
 import copy
 import json
 from dataclasses import dataclass, field
-from random import Random  # noqa: TID251 - seeded, and the seed is told
+from random import Random  # noqa: TID251 - seeded, and the run prints the seed
 from typing import Any
 
 from field_crds.definitions import Definition

@@ -43,7 +43,7 @@ async def played(
 async def _finished(work: Awaitable[None], outcomes: Outcomes) -> None:
     try:
         await work
-    except Exception as error:  # noqa: BLE001 - whoever waits for an outcome raises it
+    except Exception as error:  # noqa: BLE001 - the waiter for an outcome raises it
         for outcome in outcomes.values():
             if not outcome.done():
                 outcome.set_exception(error)

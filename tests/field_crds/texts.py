@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from random import Random  # noqa: TID251 - seeded, and the seed is told
+from random import Random  # noqa: TID251 - seeded, and the run prints the seed
 from re import (
     _constants as sre,  # type: ignore[attr-defined]
     _parser,  # type: ignore[attr-defined]

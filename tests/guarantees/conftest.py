@@ -123,7 +123,7 @@ async def client(api_server, namespace, sites):
 
 @pytest.fixture
 async def other(api_server, namespace, sites):
-    """Somebody else: another connection, another field manager."""
+    """Another writer: another connection, another field manager."""
     async with api_server.client(field_manager="somebody-else", namespace=namespace) as client:
         yield client
 
@@ -145,7 +145,7 @@ def running():
 
 async def _until(condition, *, seconds=60.0):
     async with asyncio.timeout(seconds):
-        while not condition():  # noqa: ASYNC110 - a reconcile tells nobody that it is over
+        while not condition():  # noqa: ASYNC110 - a reconcile does not announce its end
             await asyncio.sleep(0.01)
 
 

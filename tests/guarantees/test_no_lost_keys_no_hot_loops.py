@@ -27,7 +27,7 @@ async def writes_of(client):
 
 
 class Publisher:
-    """A ConfigMap and a status for each Site, applied in every run; fails where it is told to."""
+    """A ConfigMap and a status for each Site, applied in every run; fails on request."""
 
     def __init__(self):
         self.broken = set()
@@ -60,7 +60,7 @@ def publishing(client, namespace, publisher, **options):
 
 
 async def test_no_lost_keys_no_hot_loops(client, other, namespace, running, until, caplog):
-    """A key that fails runs ever more seldom, holds up nobody, and is done as soon as it can be, without an event."""
+    """A key that fails runs ever more seldom, holds up no other, and is done as soon as it can be, without an event."""
     publisher = Publisher()
     publisher.broken.add("bad")
     manager = publishing(client, namespace, publisher, concurrency=2, queue=QueueOptions(maximum=1.0))

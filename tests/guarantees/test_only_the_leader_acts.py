@@ -2,7 +2,7 @@
 
 Candidates are processes that write all the time while they lead. Each has its identity for a user agent, so the log
 tells who sent what and when the server received it. A write counts as that of a deposed leader if the server received
-it when the Lease named somebody else, or nobody.
+it when the Lease named another process, or none.
 
 The residue, which no client can prevent: a write that left in time and was held up on its way. A late write is that if,
 and only if, it was *sent* (which it says in its own body) while its sender led by its last renewal. Only the test that
@@ -248,7 +248,7 @@ async def test_only_the_leader_acts_stopped_and_continued(election):
 
 @pytest.mark.slow
 async def test_only_the_leader_acts_killed(election):
-    """Three candidates whose clocks are hours apart: nobody takes a lease that is held, everybody one that is not."""
+    """Three candidates whose clocks are hours apart: none takes a lease that is held, each takes one that is not."""
     first = await election.start("first", skew=-3600.0)
     await first.says("leads")
     others = {"ahead": await election.start("ahead", skew=7200.0), "right": await election.start("right")}
@@ -282,8 +282,8 @@ async def test_only_the_leader_acts_and_hands_over_at_once(election):
     await election.start("two", times=times)
     await one.ends()
     record = await election.wait(_wrote("two"))
-    ((_, first), (released, nobody), (_, second)) = record.holders()
-    assert (first, nobody, second) == ("one", "", "two")
+    ((_, first), (released, none), (_, second)) = record.holders()
+    assert (first, none, second) == ("one", "", "two")
     assert record.late() == []
     begun = next(each.received for each in record.writes if each.user == "two")
     assert begun - released < timedelta(seconds=5), "a lease lasts fifteen seconds"

@@ -1,4 +1,4 @@
-"""Guarantee 6, the last moment: between asking whether this process leads and the first byte nobody else runs."""
+"""Guarantee 6, the last moment: between asking whether this process leads and the first byte no other code runs."""
 
 import asyncio
 import socket
@@ -45,7 +45,7 @@ def block(heard, count, seconds):
 
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE"])
-async def test_nobody_runs_between_the_check_and_the_first_byte(method):
+async def test_no_other_code_runs_between_the_check_and_the_first_byte(method):
     """A neighbor that blocks the loop just then, or a process that is stopped, must not let a checked write leave late."""
     checked, left = [], []
     with server() as (address, heard):

@@ -269,7 +269,7 @@ async def test_what_a_term_leaves_behind_cannot_write(client, namespace, until):
 
 
 async def test_a_write_without_an_answer_keeps_the_lease(client, namespace, line, until):
-    """What was cancelled in the middle of a write may still happen: the lease runs out, nobody is invited earlier."""
+    """What was cancelled in the middle of a write may still happen: the lease runs out, and is not released earlier."""
     began = asyncio.Event()
 
     class Held:

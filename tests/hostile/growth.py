@@ -131,7 +131,7 @@ async def inconsistencies(server: ApiServer, catalog: Catalog) -> list[str]:
         definition = server.registry.find(served.group, served.version, served.name)
         if definition is None:
             assert served.group == GROUP, f"{served.name} of {served.group} is no longer served"
-            continue  # somebody deleted its definition
+            continue  # its definition was deleted
         stored = {record.key: record.modified for record in (await server.storage.list(definition.prefix)).records}
         reply = await server.handler(HttpRequest("GET", served.path("")))
         assert isinstance(reply.body, bytes)

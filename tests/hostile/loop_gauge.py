@@ -1,4 +1,4 @@
-"""How long a loop could not answer anybody, and how much memory that took, while something else was done."""
+"""How long a loop could not answer, and how much memory that took, while something else was done."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A client that sends whatever it is told over TLS, and reads answers without believing them."""
+"""A client that sends any bytes over TLS, and reads answers without believing them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Answer = tuple[int, tuple[tuple[str, str], ...], bytes]
 
 
 def context_for(folder: Path, *, user: str = "", groups: tuple[str, ...] = ()) -> ssl.SSLContext:
-    """TLS to a server whose authority is in a folder; as a user of that authority, or as nobody."""
+    """TLS to a server whose authority is in a folder; as a user of that authority, or without a certificate."""
     authority = Authority(folder)
     context = ssl.create_default_context(cadata=authority.certificate.decode())
     if user:

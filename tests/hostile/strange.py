@@ -1,4 +1,4 @@
-"""Values that are wrong in every way that somebody has thought of: names, numbers, texts, trees, paths, headers."""
+"""Values that are wrong in every known way: names, numbers, texts, trees, paths, headers."""
 
 from __future__ import annotations
 

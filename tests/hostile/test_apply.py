@@ -72,7 +72,7 @@ MANAGED = {
     "elements of no kind": [entry({"x:1": {}, "": {}, "f": {}})],
     "no set": [entry("abc")],
     "null": [None],
-    "nobody's version": [entry({"f:data": {}}, apiVersion="a/b/c/d")],
+    "unknown version": [entry({"f:data": {}}, apiVersion="a/b/c/d")],
     "no operation": [entry({}, operation="Steal")],
 }  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""Nobody is answered on a port without credentials, health and version aside: tried for every path there is."""
+"""A port answers no request without credentials, health and version aside: tried for every path there is."""
 
 from __future__ import annotations
 
@@ -82,20 +82,20 @@ async def test_no_path_is_answered_without_credentials(served, paths):
     _, where, folder = served
     assert len(paths) > 600
     rng = Random(1)
-    async with Port(where.port, context_for(folder)) as nobody:
+    async with Port(where.port, context_for(folder)) as anonymous:
         for path in paths:
             for method in ("GET", rng.choice(["POST", "PUT", "PATCH", "DELETE"]), rng.choice(METHODS[5:])):
                 query = (("watch", "1"),) if rng.random() < 0.1 else ()
-                status, _, body = await nobody.send(
+                status, _, body = await anonymous.send(
                     HttpRequest(method, path, query, (), b"{}" if method == "POST" else None)
                 )
                 # What is no HTTP is not answered by the server at all.
                 assert status in {401, 400}, (method, path, status)
                 assert status == 400 or method == "HEAD" or json.loads(body) == UNAUTHORIZED, (method, path)
         for path in OPEN:
-            assert (await nobody.send(HttpRequest("GET", path)))[0] == 200
+            assert (await anonymous.send(HttpRequest("GET", path)))[0] == 200
             for method in ("POST", "PUT", "PATCH", "DELETE", "OPTIONS"):
-                assert (await nobody.send(HttpRequest(method, path)))[0] == 401
+                assert (await anonymous.send(HttpRequest(method, path)))[0] == 401
 
 
 BAD = {
@@ -110,7 +110,7 @@ BAD = {
     "a proxy's token": (("Proxy-Authorization", f"Bearer {TOKEN}"),),
     "a cookie": (("Cookie", f"token={TOKEN}"),),
     "a front proxy's user": (("X-Remote-User", "robot"), ("X-Remote-Group", "system:masters")),
-    "somebody else": (("Impersonate-User", "robot"), ("Impersonate-Group", "system:masters")),
+    "another user": (("Impersonate-User", "robot"), ("Impersonate-Group", "system:masters")),
     "a forwarded address": (("X-Forwarded-For", "127.0.0.1"), ("X-Real-Ip", "127.0.0.1")),
     "half a token": (("Authorization", "Bearer \udcff"),),
 }
@@ -244,10 +244,10 @@ async def test_a_stranger_cannot_make_the_server_read_a_long_body(served):
         await talk.close()
 
 
-async def test_a_port_without_authentication_serves_nobody_unless_told_to(caplog):
+async def test_a_port_without_authentication_serves_no_request_unless_allowed(caplog):
     listed = HttpRequest("GET", "/api/v1/namespaces")
     as_masters = (("Impersonate-User", "x"), ("Impersonate-Group", "system:masters"))
-    # The whole chain but the one that finds out who somebody is.
+    # The whole chain without authentication.
     half = [handler for handler in chain() if not isinstance(handler, Authentication)]
     for handlers in ([], half):
         async with ApiServer(kinds=["v1"], chain=handlers) as server, HttpListener(server.handler) as listener:

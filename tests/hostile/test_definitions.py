@@ -173,7 +173,7 @@ CONVERSIONS = {
 
 
 @pytest.mark.parametrize("name", CONVERSIONS)
-async def test_a_conversion_that_goes_wrong_is_told_and_leaves_the_object_alone(name):
+async def test_a_conversion_that_goes_wrong_is_reported_and_leaves_the_object_alone(name):
     def convert(obj, to):
         return CONVERSIONS[name](copy.deepcopy(obj)) if to.endswith("v2") else obj
 
@@ -213,7 +213,7 @@ async def test_a_conversion_makes_no_other_object_of_an_object():
         assert shown["metadata"] == made["metadata"]
 
 
-async def test_an_owner_that_no_object_can_be_keeps_its_dependent_and_holds_up_nobody():
+async def test_an_owner_that_no_object_can_be_keeps_its_dependent_and_holds_up_no_other():
     async with ControlPlane() as plane:
         path = "/api/v1/namespaces/default/configmaps"
         owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "../../a", "uid": "b"}

@@ -81,7 +81,7 @@ class Worst:
 
 
 @pytest.mark.slow
-async def test_generated_bodies_keep_nobody_waiting():
+async def test_generated_bodies_delay_no_other_request():
     sizes, repetitions, worst = Random(SEED), Repetitions(SEED), Worst()
     async with running_server() as server:
         for number in range(COUNT // TOGETHER):
@@ -95,7 +95,7 @@ async def test_generated_bodies_keep_nobody_waiting():
 
 
 @pytest.mark.slow
-async def test_generated_bodies_of_the_full_size_keep_nobody_waiting():
+async def test_generated_bodies_of_the_full_size_delay_no_other_request():
     repetitions, worst = Repetitions(SEED + 1), Worst()
     async with running_server() as server:
         for number in range(FULL):
@@ -108,7 +108,7 @@ async def test_generated_bodies_of_the_full_size_keep_nobody_waiting():
 
 
 @pytest.mark.parametrize("name", heavy.texts())
-async def test_a_heavy_body_keeps_nobody_waiting(name):
+async def test_a_heavy_body_delays_no_other_request(name):
     path, content_type, body = heavy.texts()[name]
     worst = Worst()
     async with running_server() as server:

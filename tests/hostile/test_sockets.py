@@ -34,7 +34,7 @@ class Target:
         self.server = server
         self.listener = listener
         self.admin = context_for(folder, user="admin", groups=("system:masters",))
-        self.nobody = context_for(folder)
+        self.anonymous = context_for(folder)
         self.seen: list[str] = []
 
     async def talk(self, sent: bytes, *, context: ssl.SSLContext | None = None) -> bytes:
@@ -282,7 +282,7 @@ async def test_a_head_or_a_body_a_byte_at_a_time_is_bounded(target):
 
 
 async def test_idle_connections_end_and_cannot_keep_others_out(target):
-    talks = [await Talk.open(target.listener.port, target.nobody) for _ in range(2 * CONNECTIONS)]
+    talks = [await Talk.open(target.listener.port, target.anonymous) for _ in range(2 * CONNECTIONS)]
     # The newest is answered although there are too many.
     newest = await Talk.open(target.listener.port, target.admin)
     newest.writer.write(GET + b"\r\n")
@@ -360,7 +360,7 @@ async def test_a_timeout_of_thousands_of_digits_is_read_at_once(target, digits):
     """The server reads it before it knows who asks, and answers no one else meanwhile."""
     begin = process_time()
     for _ in range(5):
-        talk = await Talk.open(target.listener.port, target.nobody)
+        talk = await Talk.open(target.listener.port, target.anonymous)
         talk.writer.write(b"GET /version?timeout=%s! HTTP/1.1\r\nHost: x\r\n\r\n" % (b"0" * digits))
         async with asyncio.timeout(60):
             assert (await talk.answer())[0] in {200, 400}

@@ -78,7 +78,7 @@ def modules_after(statement: str) -> set[str]:
 
 
 def test_importing_the_package_imports_no_room() -> None:
-    """Nobody pays for what they do not use: HTTP, YAML and the rooms load with the first name that needs them."""
+    """A program pays only for what it uses: HTTP, YAML and the rooms load with the first name that needs them."""
     loaded = modules_after("import steersman")
     rooms = {
         name

@@ -20,6 +20,13 @@ PACKAGE = ROOT / "src" / "steersman"
 
 LINE_MAX = 160
 
+#: What is written beside the package; pyproject.toml has the names of the import rules.
+BESIDE = (".ci", ".github", "bench", "examples", "pyproject.toml", "tests", "tools")
+#: Files that hold results and lists, not prose.
+DATA = {".json", ".jsonl", ".sum", ".txt"}
+#: Tests of programs that run as the Unix account ``nobody``.
+UNIX_ACCOUNT = {"tests/up/test_service_user.py", "tests/up/test_up.py", "tests/workloads/test_users.py"}
+
 #: Programs are not people: name the actor, and say what it does.
 PHRASES = re.compile(
     r"\b(?:whoever|somebody|nobody|everybody|anybody|in vain|what is none|he|(?:is|are) told)\b", re.IGNORECASE
@@ -32,8 +39,8 @@ SPELLINGS = re.compile(
 )
 
 F_STRING = re.compile(r"[rR]?[fF]")
-#: The name of a class, as in ``__all__``: names are no prose.
-CLASS_NAME = re.compile(r"\"[A-Z]\w*\"")
+#: A literal of one word is a name, such as those in ``__all__`` and those of objects in tests: no prose.
+ONE_WORD = re.compile(r"[bBrR]{0,2}\"[^\"\s]+\"")
 FENCE = re.compile(r"^\s*(`{3,})")
 CODE = re.compile(r"`[^`]*`")
 LINK = re.compile(r"!?\[[^\]]*\]\([^)]*\)")
@@ -104,23 +111,41 @@ def bad_lines(page: str) -> list[str]:
 
 
 def words(source: str) -> Iterator[tuple[int, str]]:
-    """The comments and string literals of a module, docstrings included, by line."""
+    """The comments, string literals and names of a module, docstrings included, by line."""
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        if CLASS_NAME.fullmatch(token.string):
+        if ONE_WORD.fullmatch(token.string):
             continue
         # Python 3.11 takes an f-string for one token, with the expressions in it: see below.
         if token.type == tokenize.COMMENT or (token.type == tokenize.STRING and not F_STRING.match(token.string)):
             yield from enumerate(token.string.splitlines(), start=token.start[0])
     for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.JoinedStr):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield node.lineno, spaced(node.name)
+        elif isinstance(node, ast.JoinedStr):
             for part in node.values:
                 if isinstance(part, ast.Constant) and isinstance(part.value, str):
                     yield part.lineno, part.value
 
 
+def spaced(name: str) -> str:
+    """A name as the phrase that it is."""
+    return name.replace("_", " ")
+
+
 def bad_words(source: str) -> list[str]:
     """Phrases of a module, with their lines."""
+    # Most modules have none, and tokens take much longer than a search.
+    if not phrases_in(spaced(source)):
+        return []
     return sorted({f"{number}: {phrase}" for number, text in words(source) for phrase in phrases_in(text)})
+
+
+def bad_in_file(path: Path) -> list[str]:
+    """Phrases of a file beside the package: of a script or another language, in all of its text."""
+    text = path.read_text(encoding="utf-8")
+    found = bad_words(text) if path.suffix == ".py" else bad_phrases(text)
+    is_account = path.relative_to(ROOT).as_posix() in UNIX_ACCOUNT
+    return [each for each in found if not (is_account and each.endswith(": nobody"))]
 
 
 def is_generated(path: Path) -> bool:
@@ -157,6 +182,15 @@ def test_modules_are_plain(room: str) -> None:
         for path in modules(room)
         if (bad := bad_words(path.read_text(encoding="utf-8")))
     }
+    assert found == {}
+
+
+@pytest.mark.parametrize("place", BESIDE)
+def test_files_beside_the_package_are_plain(place: str) -> None:
+    """Tests, tools and benchmarks are read as often as the package: the same words, in the names of tests too."""
+    paths = [each for each in listed(place) if each.suffix not in {*DATA, ".md"} and each != Path(__file__)]
+    assert paths
+    found = {str(path.relative_to(ROOT)): bad for path in paths if (bad := bad_in_file(path))}
     assert found == {}
 
 
@@ -213,5 +247,6 @@ def test_planted_lines_are_found() -> None:
 
 
 def test_planted_words_are_found() -> None:
-    source = '"""Nobody waits."""\n\nnobody = 1  # he knows\nraise ValueError(f"somebody wrote {nobody}")\n'
+    source = '"""Nobody waits."""\n\nnobody = "nobody"  # he knows\nraise ValueError(f"somebody wrote {nobody}")\n'
     assert bad_words(source) == ["1: Nobody", "3: he", "4: somebody"]
+    assert bad_words("def test_who_asks_is_told():\n    pass\n") == ["1: is told"]

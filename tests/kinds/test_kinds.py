@@ -35,7 +35,7 @@ def modules_after(statement: str) -> set[str]:
 
 
 def test_importing_the_room_imports_no_kind() -> None:
-    """Nobody pays for kinds they do not use."""
+    """A program pays only for the kinds it uses."""
     assert modules_after("import steersman.kinds") == {"", "definitions", "index", "registry"}
 
 

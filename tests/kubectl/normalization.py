@@ -136,6 +136,6 @@ def _managers_in_order(lines: Iterable[str]) -> list[str]:
 
 
 def _manager(entry: list[str], *, start: int) -> list[str]:
-    """What an entry of managedFields is told apart by."""
+    """The fields that identify an entry of managedFields."""
     told = dict(line[start:].partition(": ")[::2] for line in entry)
     return [told.get(name, "") for name in ("operation", "manager", "apiVersion", "subresource")]

@@ -1,4 +1,4 @@
-"""Scenarios: what somebody types into a shell, line by line.
+"""Scenarios: what a user types into a shell, line by line.
 
 | Line | Meaning |
 |---|---|

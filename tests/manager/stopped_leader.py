@@ -1,7 +1,7 @@
 # ruff: noqa: T201 - what it prints, its test reads
 """A leader that stands still when its test says so: it writes all the time, also from a task that outlives the term.
 
-It stops itself, between two writes: whoever stops it from outside may meet the microseconds between the last check and
+It stops itself, between two writes: a stop from outside may meet the microseconds between the last check and
 the system call, which no client can close.
 """
 

@@ -82,7 +82,7 @@ async def test_a_controller_is_added_and_removed_while_others_run(client, namesp
         assert kinds_of(manager) == {"Site"}
         manager.controller(ConfigMap).run_with(maps)
         await eventually(lambda: "settings" in maps.names)
-        # one more on a kind that is there already: it is told everything, and nothing is watched twice
+        # one more on a kind that is there already: it gets every object, and nothing is watched twice
         manager.controller(Site, name="more-sites").run_with(more)
         await eventually(lambda: more.names == ["a"])
         assert sites.names == ["a"]
@@ -150,7 +150,7 @@ async def test_what_a_new_controller_needs_and_is_not_cached_is_named(client, na
         with pytest.raises(ValueError, match=r"controller secret needs whole objects of Secret.*kinds=\{Secret"):
             manager.add(plan)
         assert [plan.name for plan in manager.plans] == ["site"]
-        # nobody needs the metadata any more: whole objects can be had
+        # no controller needs the metadata any more: whole objects can be had
         await manager.remove("site")
         secrets = Seen(namespace)
         manager.controller(Secret).run_with(secrets)

@@ -346,7 +346,7 @@ async def test_the_debug_page_is_for_this_machine_alone():
             assert (await get(transport, "/metrics", **headers))[0] == 200
         async with await transport.send(HttpRequest("POST", "/healthz")) as response:
             assert (response.status, response.headers["Allow"]) == (405, "GET, HEAD")
-    # whoever cannot be told to be near is far
+    # a client without a known address counts as remote
     async with InProcessTransport(handler) as transport:
         assert (await get(transport, "/debug"))[0] == 403
 

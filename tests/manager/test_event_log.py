@@ -59,15 +59,15 @@ async def test_without_events_nothing_is_opened(control_plane):
         assert list(await client.list(Event, namespace=control_plane.namespace)) == []
 
 
-async def test_what_is_told_before_and_after_nobody_hears(control_plane, caplog):
+async def test_events_before_and_after_the_log_is_open_are_dropped(control_plane, caplog):
     client, log = control_plane.client, EventLog("tests")
     found = site("web", control_plane.namespace)
     with caplog.at_level(logging.WARNING):
-        log.record(found, "Normal", "TooEarly", "Telling", "nobody listens")
+        log.record(found, "Normal", "TooEarly", "Telling", "before it opens")
         async with log.opened(client):
             log.record(found, "Normal", "InTime", "Telling", "it is written")
-        log.record(found, "Normal", "TooLate", "Telling", "nobody listens any more")
-        NO_EVENTS.record(found, "Normal", "Never", "Telling", "nobody ever listens")
+        log.record(found, "Normal", "TooLate", "Telling", "after it closed")
+        NO_EVENTS.record(found, "Normal", "Never", "Telling", "without a log")
     assert [each.reason for each in await client.list(Event, namespace=control_plane.namespace)] == ["InTime"]
     assert caplog.records == []
 

@@ -90,8 +90,8 @@ def test_a_write_is_waited_for_no_longer_than_the_rest_of_the_term(rest: float) 
 
 
 @pytest.mark.parametrize("rest", [3.0, 9.0])
-def test_the_server_is_told_how_long_it_may_take(rest: float) -> None:
-    """A write that the server holds in a queue ends in time, also if nobody is there any more to give it up."""
+def test_a_write_carries_its_deadline_to_the_server(rest: float) -> None:
+    """A write that the server holds in a queue ends in time, also if its client has died."""
     queries = []
 
     async def handle(request) -> ServerResponse:

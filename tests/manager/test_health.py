@@ -43,7 +43,7 @@ async def test_all_is_well():
     assert await text(checks, "healthz/queue") == (200, "ok")
 
 
-async def test_what_fails_says_why_and_disturbs_nobody(caplog):
+async def test_a_check_that_fails_says_why_and_disturbs_no_other(caplog):
     caplog.set_level(logging.INFO)
     checks = Checks("ready")
     checks.add("ping", fine)

@@ -135,7 +135,7 @@ async def test_leadership_is_lost_and_regained_in_process(client, namespace) -> 
 
 
 async def test_a_stolen_lease_ends_the_term_at_once(client, namespace) -> None:
-    """A leader that sees somebody else's name on its Lease does not wait for its next renewal."""
+    """A leader that sees another name on its Lease does not wait for its next renewal."""
     patient = LeaderElection("ship", namespace=namespace, lease=900.0, renew=600.0, retry=300.0)
     async with asyncio.timeout(60), patient.campaign(client) as campaign:
         async with await anext(campaign) as term:
@@ -302,7 +302,7 @@ async def test_a_failure_in_a_term_releases_the_lease_and_goes_on(client, namesp
     assert (await client.get(Lease, Key(namespace, "ship"))).spec.holder_identity is None
 
 
-async def test_cancelling_whoever_leads_releases_the_lease(client, namespace) -> None:
+async def test_cancelling_the_leader_releases_the_lease(client, namespace) -> None:
     """A cancellation from outside is not mistaken for a lost term."""
     leading = asyncio.Event()
 

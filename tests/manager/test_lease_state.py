@@ -54,7 +54,7 @@ class Server:
                 return self._store(record) if self.record.version == version else Refused()
 
     def annotate(self) -> None:
-        """Somebody who is no candidate writes the Lease, and leaves alone what is ours."""
+        """A writer that is no candidate changes the Lease, and leaves alone what is ours."""
         assert self.record is not None
         self._store(self.record)
 
@@ -285,7 +285,7 @@ def test_a_lease_under_our_name_that_we_did_not_write_is_not_ours() -> None:
 
 
 def test_an_answer_that_got_lost_is_recognized() -> None:
-    """The claim happened, the answer did not arrive: nobody waits for the lease to run out."""
+    """The claim happened, the answer did not arrive: the candidate does not wait for the lease to run out."""
     server = Server()
     candidate = Candidate("a", offset=0.0, speed=1.0)
     candidate.observe(server.answer(candidate.command), 0.0)

@@ -62,7 +62,7 @@ def manager_of(client: Client, children: Children, **options) -> Manager:
     return manager
 
 
-async def test_controllers_run_until_they_are_told_to_stop(client, namespace):
+async def test_controllers_run_until_the_manager_stops(client, namespace):
     for number in range(5):
         await client.create(site(f"s{number}", namespace))
     children = Children(namespace)

@@ -162,7 +162,7 @@ async def test_a_program_without_the_right_to_review_says_what_to_bind(client, a
                 status, _ = await get(transport, "/metrics", scraper)
 
 
-async def test_an_api_server_that_does_not_answer_lets_nobody_in():
+async def test_an_api_server_that_does_not_answer_denies_every_request():
     async with Client.connect(Config("http://127.0.0.1:1", tls=None, auth=None, proxy_url=None), timeout=1.0) as client:
         verdict = await Reviewer(client).review("Bearer anything", "/metrics")
     assert verdict.status == 503

@@ -121,7 +121,7 @@ def test_the_error_names_the_text() -> None:
 
 
 def test_text_survives_a_round_trip_through_json() -> None:
-    """A quantity that nobody touched is written as it was read."""
+    """An untouched quantity is written as it was read."""
 
     class Limits(msgspec.Struct):
         cpu: Quantity

@@ -101,7 +101,7 @@ def test_a_read_object_reads_as_its_default_where_nothing_stands():
 
 
 def test_reading_and_writing_adds_no_default():
-    """An update that changed nothing must not take over fields that nobody set."""
+    """An update that changed nothing must not take over unset fields."""
     assert encode(decode(AppSpec, b'{"image":"i"}')) == b'{"image":"i"}'
 
 

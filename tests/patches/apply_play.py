@@ -32,7 +32,7 @@ STEPS_OF_AN_OBJECT = 50
 
 
 class Said:
-    """What was sent, and what was answered; put into words only if somebody wants to read it."""
+    """What was sent, and what was answered; put into words only for a failure."""
 
     def __init__(self, what: str, sent: Any, live: Any, answer: Any) -> None:
         self._what, self._trees = what, (sent, live, answer)
@@ -145,7 +145,7 @@ class Play:
         try:
             outcome = endpoint.fields.update(live, new, manager=manager, now=NOW, empty=endpoint.empty)
         except PatchError:
-            # who owned what is forgotten, since it cannot be told in the version of somebody else
+            # the owners are forgotten: another version cannot express them
             assert "managedFields" not in answer["metadata"], str(said)
             self.forgotten += 1
         else:
@@ -161,7 +161,7 @@ class Play:
         return intent
 
     def _forgetting(self, chance: float) -> dict[str, Any]:
-        """Managed fields as somebody might send them; mostly none."""
+        """Managed fields as a client might send them; mostly none."""
         entries = (self._live or {"metadata": {}})["metadata"].get("managedFields", [])
         if int(chance * 1000) % 20 or not entries:
             return {}

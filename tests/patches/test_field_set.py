@@ -76,7 +76,7 @@ def test_elements_are_printed_in_kubernetes_order() -> None:
     ]
 
 
-def test_values_are_told_apart_by_type() -> None:
+def test_values_of_different_types_differ() -> None:
     fields = FieldSet.parse('{"v:1":{},"v:true":{},"v:\\"1\\"":{}}')
     assert len(fields) == 3
     assert (PathElement.value(1),) in fields

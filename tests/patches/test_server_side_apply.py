@@ -1,4 +1,4 @@
-"""Who owns what after an apply, and what becomes of fields that nobody applies any more."""
+"""Who owns what after an apply, and what becomes of fields that no manager applies any more."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def test_an_apply_that_changes_nothing_keeps_its_time():
     assert again == live
 
 
-def test_an_object_without_owners_belonged_to_somebody_before_its_first_apply():
+def test_an_object_without_owners_gets_one_before_its_first_apply():
     live = applied(site(image="a", replicas=2), "ada", replicas=2)
     assert owners(live)["before-first-apply"] == [".spec", ".spec.image", ".spec.replicas"]
     assert live["spec"] == {"image": "a", "replicas": 2}

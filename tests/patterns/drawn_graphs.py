@@ -75,7 +75,7 @@ MERGING = MachineGraph(
         state("plan", "Planned", "Finds out what there is.", then="build", to=("adopt",)),
         state("build", "Built", "Makes what is missing.", then="serve"),
         state("serve", "Serving", "Opens the doors.", returns="Done"),
-        state("adopt", "Adopted", "Takes over what somebody else has made.", to=("serve",), returns="Wait"),
+        state("adopt", "Adopted", "Takes over an object of others.", to=("serve",), returns="Wait"),
     ),
 )
 

@@ -105,7 +105,7 @@ async def test_a_tree_is_a_child_like_any_other(client, home, namespace):
         assert (await stage.run(declare(tree))).writes == ["PATCH inner"]
 
 
-async def test_what_belongs_to_nobody_is_refused_unless_adopted(client, home, namespace):
+async def test_an_object_without_an_owner_is_refused_unless_adopted(client, home, namespace):
     await client.create(replace(page(text="theirs"), metadata=ObjectMeta(name="page", namespace=namespace)))
     async with reconciling(client, home, (ConfigMap,)) as stage:
         await stage.seen(ConfigMap, "page")
@@ -260,7 +260,7 @@ async def test_states_of_several_label_their_children(client, home):
         assert phases == ["storage", "storage.2"]
 
 
-async def test_a_child_that_does_not_count_is_not_waited_for_but_its_problem_is_told(client, home, namespace):
+async def test_a_child_that_does_not_count_is_not_waited_for_but_its_problem_is_reported(client, home, namespace):
     await client.create(replace(page(), metadata=ObjectMeta(name="page", namespace=namespace)))
     async with reconciling(client, home, (ConfigMap, Deployment)) as stage:
         await stage.seen(ConfigMap, "page")

@@ -49,7 +49,7 @@ def declare(*children, **options):
 
 
 async def changed(stage, client, kind, name, patch, **options):
-    """Change an object as somebody else, and wait until the cache shows it."""
+    """Change an object as another manager, and wait until the cache shows it."""
     key = stage.site.key._replace(name=name)
     live = await client.patch(kind, key, MergePatch(patch), **options)
     await stage.seen(kind, name, lambda view: view.resource_version == live.metadata.resource_version)
@@ -131,7 +131,7 @@ async def test_a_status_is_applied_too(client, home):
         assert (corrected.writes, corrected[0].object.status.replicas) == (["PATCH status"], 2)
 
 
-async def test_a_change_that_cannot_be_made_is_told_with_what_to_do(client, home, namespace):
+async def test_a_change_that_cannot_be_made_is_reported_with_what_to_do(client, home, namespace):
     async with reconciling(client, home, (Deployment,)) as stage:
         await stage.run(declare(web()))
         refused = await stage.run(declare(web(app="other")))
@@ -185,7 +185,7 @@ async def test_nothing_is_deleted_for_an_object_that_would_be_refused(client, ho
         assert "DELETE web" not in refused.writes
 
 
-async def test_a_null_removes_a_field_whoever_set_it(client, home, namespace):
+async def test_a_null_removes_a_field_of_any_manager(client, home, namespace):
     def tree(**data):
         return Unstructured({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "page"}, "data": data})
 

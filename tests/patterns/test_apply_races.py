@@ -1,4 +1,4 @@
-"""Two writers of one child, each of them always a little behind: it ends, and nobody's part is lost."""
+"""Two writers of one child, each of them always a little behind: it ends, and neither loses its part."""
 
 import asyncio
 
@@ -62,7 +62,7 @@ async def test_two_writers_of_one_child_come_to_an_end(client, sites, namespace,
             if page is not None and page.data == {"one": str(CHANGES), "two": str(CHANGES)}:
                 break
             await worked.wait()
-        # as soon as both have seen the end, nobody has anything left to do
+        # as soon as both have seen the end, neither has anything left to do
         await eventually(lambda: not any(each.busy for writer in writers for each in writer.manager.controllers))
         for writer in writers:
             writer.manager.stop()

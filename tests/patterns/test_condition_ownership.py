@@ -1,4 +1,4 @@
-"""Conditions on kinds of somebody else: what the kubelet says of a Pod decides who gets traffic."""
+"""Conditions on foreign kinds: what the kubelet says of a Pod decides who gets traffic."""
 
 from __future__ import annotations
 

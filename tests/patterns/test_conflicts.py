@@ -1,4 +1,4 @@
-"""Whoever changes a child back as often as we write it is answered less and less often, and named."""
+"""A writer that reverts a child as often as we write it is answered less and less often, and named."""
 
 import asyncio
 
@@ -85,7 +85,7 @@ async def test_a_rival_is_named_and_answered_now_and_then(control_plane):
             written = [each for each in writes if each.kind == "ConfigMap" and each.manager == "databases"]
             assert len(written) <= FREE + 3
         fight.cancel()
-        # when nobody changes it back any more, it is soon as declared
+        # when no writer changes it back any more, it is soon as declared
         ready = {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}
         await eventually(client, Postgres, "pg", has=ready, within=60)
         assert (await client.get(ConfigMap, "settings")).data == {"a": "ours"}

@@ -150,7 +150,7 @@ def test_a_picture_shows_states_conditions_and_what_they_are_for() -> None:
     assert "when the object is deleted" not in texts(svg(MERGING))
 
 
-def test_ordered_deletion_is_told() -> None:
+def test_ordered_deletion_is_shown() -> None:
     ordered = replace(CLUSTER, finalizer=None, finalizer_words="", deletes_children=True)
     words = "Children are deleted, those of the last state first: backups, replicas, primary, storage."
     assert words in " ".join(texts(svg(ordered)))
@@ -209,7 +209,7 @@ def test_a_suspended_object_says_so_on_top() -> None:
     assert "waits here" not in shown
 
 
-def test_an_object_that_nobody_has_looked_at() -> None:
+def test_an_object_without_a_reconcile() -> None:
     shown = texts(svg(CLUSTER, NEW))
     assert "Ready: not reported" in shown
     assert shown.count("not reported") == 4

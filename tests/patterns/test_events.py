@@ -1,4 +1,4 @@
-"""What people are told of a machine: events, metrics, and what kubectl shows."""
+"""What a machine shows to people: events, metrics, and the columns of kubectl."""
 
 from __future__ import annotations
 
@@ -60,14 +60,14 @@ class Troubled(StateMachine[Postgres], children=(ConfigMap,)):
             case "fail":
                 return Failed("there is no image", reason="NoImage")
             case "raise":
-                raise ConnectionError("nobody answers")
+                raise ConnectionError("no answer")
             case "wait":
                 return Wait("for the weather")
             case _:
                 return Done()
 
 
-async def test_what_is_wrong_is_told_once(control_plane, monkeypatch):
+async def test_a_problem_is_one_event(control_plane, monkeypatch):
     client = control_plane.client
     async with control_plane.running(managed(Troubled())) as operator:
         for number, trouble in enumerate(("wait", "fail", "fail", "", "raise", "")):
@@ -83,11 +83,11 @@ async def test_what_is_wrong_is_told_once(control_plane, monkeypatch):
     assert await told(client) == [
         ("Warning", "NoImage", "there is no image"),
         ("Normal", "Ready", "Postgres pg is ready"),
-        ("Warning", "Error", "ConnectionError: nobody answers"),
+        ("Warning", "Error", "ConnectionError: no answer"),
     ]
 
 
-async def test_a_child_that_belongs_to_somebody_else_is_told_and_waited_for(control_plane):
+async def test_a_child_of_another_owner_is_reported_and_waited_for(control_plane):
     client = control_plane.client
     await client.create(settings("pg-storage", mine="yes"))
     async with control_plane.running(managed(Cluster())) as operator:
@@ -106,7 +106,7 @@ async def test_a_child_that_belongs_to_somebody_else_is_told_and_waited_for(cont
         assert conditions(await client.get(Postgres, "pg"))["StorageReady"][0] == "True"
 
 
-async def test_suspending_and_resuming_are_told(control_plane):
+async def test_suspending_and_resuming_are_events(control_plane):
     client = control_plane.client
     async with control_plane.running(managed(Troubled())) as operator:
         await client.create(postgres())

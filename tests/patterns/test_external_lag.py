@@ -93,7 +93,7 @@ async def test_an_outside_that_hangs_does_not_hold_up_other_objects(control_plan
         assert rounds[-1] < 3 * rounds[0] + 5, rounds
 
 
-def test_things_that_nobody_removes_are_refused():
+def test_things_without_a_removal_are_refused():
     class Careless(StateMachine[Postgres]):
         def __init__(self, **options):
             self.disks = External(Cloud(), name="disk", **options)

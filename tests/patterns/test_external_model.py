@@ -89,7 +89,7 @@ class Outside:
             self.time_passes: 8,
             self.a_call_ends: 12,
             self.the_program_is_killed: 0.7,
-            self.somebody_deletes_it: 0.5,
+            self.another_client_deletes_it: 0.5,
             self.the_server_is_restored: 0.3,
         }
         rule = self.rng.choices(list(weights), list(weights.values()))[0]
@@ -150,7 +150,7 @@ class Outside:
         self.state.look(key_of(obj), obj, self.now, self.inquiry(name))
 
     def another_object_of_that_name(self):
-        """The object vanished, and its finalizer with it; what it had outside is nobody's."""
+        """The object vanished, and its finalizer with it; what it had outside has no owner."""
         name = self.rng.choice(NAMES)
         if self.rng.random() < 0.5:
             self.state.forget(Key("web", name), self.now)
@@ -276,7 +276,7 @@ class Outside:
             self.reconcile(name)
         self.steps["restored"] += 1
 
-    def somebody_deletes_it(self):
+    def another_client_deletes_it(self):
         if self.things and self.timing.look_again:
             del self.things[self.rng.choice(list(self.things))]
 

@@ -227,7 +227,7 @@ def test_an_answer_that_does_not_come_is_looked_for_before_anything_is_made_agai
         (ExceptionGroup("several", [ValueError("a")]), "ExceptionGroup: several (1 sub-exception)"),
     ],
 )
-def test_whatever_is_raised_is_told_and_tried_again(error, words):
+def test_whatever_is_raised_is_reported_and_tried_again(error, words):
     stage = Stage(late=0.0)
 
     async def scene():
@@ -283,7 +283,7 @@ def test_create_must_give_back_what_it_made():
     stage.play(scene)
 
 
-def test_a_comparison_that_raises_is_told():
+def test_a_comparison_that_raises_is_reported():
     class Odd(Buckets):
         def up_to_date(self, obj, found):
             return found["size"] == 1
@@ -354,7 +354,7 @@ def test_when_the_controller_stops_calls_are_cancelled_and_a_second_run_looks_fi
     assert stage.api.calls[2:] == ["find home", "create home"]
 
 
-def test_a_bucket_that_somebody_deleted_is_made_again():
+def test_a_deleted_bucket_is_made_again():
     stage = Stage(look_again=60.0)
 
     async def scene():
@@ -374,7 +374,7 @@ def test_what_was_made_is_there_until_a_list_cannot_lag_any_more():
     async def scene():
         stage.ensure(site())
         await asyncio.sleep(5)
-        stage.api.buckets.clear()  # or a list that does not show it yet: nobody can tell
+        stage.api.buckets.clear()  # or a list that does not show it yet: both look the same
         stage.ensure(site(generation=2))
         await asyncio.sleep(5)
         assert stage.external.ensure(site(generation=2)) == Present("nginx")
@@ -429,7 +429,7 @@ def test_a_look_does_not_wait_for_ever_nor_for_what_fails():
         stage.api.takes, stage.api.instead = 100.0, {}
         await stage.external.look(site(), within=3.0)
         assert loop["time"]() == 3.0
-        # nobody waits again as long as nothing is answered, also not for others
+        # no call waits again as long as nothing is answered, also not for others
         await stage.external.look(site(), within=3.0)
         await stage.external.look(site("third"), within=3.0)
         assert loop["time"]() == 3.0

@@ -1,4 +1,4 @@
-"""What is known of a thing outside, step by step: who has to ask, what is told, and when."""
+"""The state of a thing outside, step by step: the calls that are due, the notes, and when."""
 
 from random import Random  # noqa: TID251 - seeded by the test
 
@@ -75,7 +75,7 @@ def test_what_is_found_is_not_made_again():
     assert table.ensure(site()) == Present("nginx")
 
 
-def test_a_look_makes_nothing_and_tells_nobody():
+def test_a_look_makes_nothing_and_notes_nothing():
     table = Table()
     assert table.look(site())
     finished = table.done(table.take(), Missing())
@@ -103,17 +103,17 @@ def test_after_a_look_it_is_present_at_once(age):
     assert table.ensure(found) == Present("nginx")
 
 
-def test_a_failure_is_told_and_tried_again_only_if_somebody_asks():
+def test_a_failure_is_noted_and_tried_again_only_on_request():
     table = Table()
     table.ensure(site())
     finished = table.done(table.take(), Raised("OSError: no route"))
     assert finished.note == "looking for bucket failed: OSError: no route"
-    assert table.take(after=100) is None  # nobody asked since: the object may be gone
+    assert table.take(after=100) is None  # no reconcile asked since: the object may be gone
     assert table.ensure(site()) == Broken("looking for bucket failed: OSError: no route")
     assert table.take().call == "find"
 
 
-def test_a_failure_is_told_in_the_same_words_while_it_is_tried_again():
+def test_a_failure_has_the_same_words_while_it_is_tried_again():
     table = Table()
     table.ensure(site())
     delays = []
@@ -307,7 +307,7 @@ def test_what_cannot_be_updated_is_reported_and_left_alone():
     assert table.ensure(site(2, image="caddy")) == Present("caddy")
 
 
-def test_what_cannot_be_compared_is_told():
+def test_a_failed_comparison_is_reported():
     table = Table(judge=lambda obj, found: "KeyError: 'size'")
     table.ensure(site())
     words = "comparing bucket with the object failed: KeyError: 'size'"
@@ -352,7 +352,7 @@ def test_what_was_never_there_is_gone_after_a_look():
     assert table.done(table.take(), Missing()).note == "bucket is gone"
     assert table.remove(site()) == Absent()
     assert table.take(after=61) is None
-    assert len(table.state) == 0  # nobody will ask again
+    assert len(table.state) == 0  # no reconcile will ask again
 
 
 def test_a_deletion_that_takes_its_time_is_waited_for():
@@ -389,7 +389,7 @@ def test_a_lost_creation_is_not_taken_for_gone():
     assert table.done(table.take(), Missing()).note == "bucket is gone"
 
 
-def test_drift_is_told_and_mended_when_it_is_asked_for():
+def test_drift_is_reported_and_mended_on_request():
     table = Table(look_again=60.0)
     table.present(site())
     assert table.take(after=50.0) is None
@@ -410,7 +410,7 @@ def test_a_look_that_fails_says_nothing_of_what_is_there():
     assert table.take(after=1.0).again
 
 
-def test_looks_that_nobody_asks_about_end():
+def test_looks_without_requests_end():
     table = Table(look_again=60.0)
     table.present(site())
     notes = []
@@ -496,7 +496,7 @@ def test_what_was_made_for_another_wish_is_looked_at_before_it_is_deleted():
     table = Table()
     table.ensure(site())
     create = table.done(table.take(), Missing()).work
-    table.remove(site())  # of the same generation: somebody set a label
+    table.remove(site())  # of the same generation: a label was set
     assert table.done(create, There("nginx")).work.call == "find"
 
 

@@ -1,4 +1,4 @@
-"""Finalizers come and go one by one, whoever else is at it: on both servers."""
+"""Finalizers come and go one by one, also beside other writers: on both servers."""
 
 import asyncio
 
@@ -37,7 +37,7 @@ async def test_one_is_added_and_removed_beside_others(client, home):
     assert await finalizers(client, home) == []
 
 
-async def test_whoever_was_overtaken_changes_nothing(client, home):
+async def test_an_overtaken_writer_changes_nothing(client, home):
     stale = home
     await add_finalizer(client, home, THEIRS)
     with pytest.raises(

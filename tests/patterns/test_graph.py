@@ -17,7 +17,7 @@ class Cluster(StateMachine[Postgres], children=(StatefulSet, Service)):
     async def storage(self, pg: Postgres, out: Outputs) -> Next | Wait:
         """Room for the data.
 
-        More words, which nobody sees.
+        More words, which are not shown.
         """
         return Next()
 

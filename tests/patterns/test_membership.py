@@ -73,7 +73,7 @@ async def test_another_owners_label_is_respected(client, home, elsewhere, namesp
         )
 
 
-async def test_whoever_a_child_concerns_is_woken(client, home, elsewhere, namespace):
+async def test_every_owner_that_a_child_concerns_is_queued(client, home, elsewhere, namespace):
     """Its controller, who is named on it, and who waits for what stands in its place."""
     memories = Memories(Children(Site, (child(ConfigMap, across_namespaces=True),), where="generates(Site)"))
     blocking = await client.create(ConfigMap(metadata=ObjectMeta(name="blocked", namespace=namespace)))

@@ -71,7 +71,7 @@ async def test_a_namespace_ends_although_the_finalizer_declares_a_child(control_
 
 
 @pytest.mark.parametrize("gives_up", [False, True])
-async def test_a_finalizer_that_waits_for_its_child_is_told(control_plane, monkeypatch, gives_up) -> None:
+async def test_a_finalizer_that_waits_for_its_child_is_reported(control_plane, monkeypatch, gives_up) -> None:
     """A function that waits decides by itself; until it gives up, the condition says what it can do."""
     client, name = control_plane.client, control_plane.namespace
     monkeypatch.setattr(Waiting, "gives_up", gives_up)

@@ -64,9 +64,9 @@ async def test_what_is_written_down_otherwise_is_known_again_and_its_drift_is_co
         {"subjects": [{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": "mallory"}]},
         {"metadata": {"annotations": {MARK: None}}},
     ]
-    somebody = client.with_transport(lambda inner: inner, field_manager="somebody")
-    for drift in drifts:  # each while nobody looks
-        await somebody.patch(RoleBinding, (namespace, "first"), MergePatch(drift))
+    other = client.with_transport(lambda inner: inner, field_manager="somebody")
+    for drift in drifts:  # each while no operator runs
+        await other.patch(RoleBinding, (namespace, "first"), MergePatch(drift))
         async with reconciling(client, home, (RoleBinding,)) as stage:
             corrected = await stage.run(declare(binding("first", "jane"), binding("second", "joe")))
             assert "PATCH first" in corrected.writes

@@ -187,7 +187,7 @@ async def test_a_function_of_one_state_declares_waits_and_cleans_up(control_plan
         """Publishes a page."""
         first = out.apply(page("home", site.spec.image), how="create")
         current = await out.current(first)
-        return Done() if current is not None and site.spec.replicas else Wait("nobody asks for it")
+        return Done() if current is not None and site.spec.replicas else Wait("no replica is wanted")
 
     @operator.finalizer
     async def clean_up(site: Site, out: Outputs) -> Done:
@@ -199,7 +199,7 @@ async def test_a_function_of_one_state_declares_waits_and_cleans_up(control_plan
     async with control_plane.running(managed(operator)) as running:
         await client.create(home(replicas=0))
         await running.drained()
-        assert (await condition(client)).message == "nobody asks for it"
+        assert (await condition(client)).message == "no replica is wanted"
         assert (await client.get(Site, "home")).metadata.finalizers == ["web.test.steersman.dev/sites.site"]
         await client.patch(Site, "home", MergePatch({"spec": {"replicas": 1, "image": "web:2"}}))
         await running.drained()

@@ -238,7 +238,7 @@ def test_options_that_are_none_and_those_that_contradict_each_other():
     )
 
 
-def test_a_status_that_nobody_would_see():
+def test_a_status_that_would_stay_unseen():
     said(
         (
             "generates(Site): out.apply(Namespace web): its status is set, but the server ignores it"

@@ -1,4 +1,4 @@
-"""What proves that a child is ours: that our own field manager marked it. Nobody else's object is changed by force or deleted."""
+"""A child is ours if our own field manager marked it. Objects of others are never changed by force or deleted."""
 
 import pytest
 from patterns.declaring import own, reconciling
@@ -78,7 +78,7 @@ async def test_what_another_program_made_for_the_same_owner_is_changed_but_stays
         assert (await stage.run(nothing)).writes == ["DELETE shared"]
 
 
-async def test_a_label_that_somebody_else_wrote_proves_nothing(client, theirs, home, namespace):
+async def test_a_label_of_another_writer_proves_nothing(client, theirs, home, namespace):
     role, copied = f"role-{name_suffix()}", f"copy-{name_suffix()}"
     async with reconciling(client, home, (ClusterRole, ConfigMap)) as stage:
         made = await stage.run(declare(ClusterRole(metadata=ObjectMeta(name=role))))
@@ -117,7 +117,7 @@ async def test_what_is_shared_is_not_taken_by_force(client, theirs, home, namesp
         assert (second.problem.reason, third.change) == ("FieldConflict", "created")
         assert '.data.text is owned by "theirs"' in second.problem.message
         assert (await client.get(ConfigMap, (namespace, "contended"))).data == {"text": "hello"}
-        # fields that nobody else owns can be shared
+        # fields without another owner can be shared
         more = ConfigMap(metadata=ObjectMeta(name="contended"), data={"more": "words"})
         assert (await stage.run(declare(more, owner=False)))[0].problem is None
         assert (await client.get(ConfigMap, (namespace, "contended"))).data == {"text": "hello", "more": "words"}

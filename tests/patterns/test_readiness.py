@@ -60,7 +60,7 @@ class Garden(Resource[GardenSpec, GardenStatus], group="example.com", version="v
 
 
 class Seed(Resource[GardenSpec, None], group="example.com", version="v1"):
-    """A kind that nobody reports on."""
+    """A kind without a readiness rule."""
 
 
 def garden(cls: type[Object], **parts: Any) -> Object:

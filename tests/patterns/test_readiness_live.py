@@ -129,7 +129,7 @@ async def test_other_workloads(server: Server) -> None:
 
 
 async def test_what_a_server_holds_at_birth(server: Server) -> None:
-    """What belongs to a fresh cluster is ready: no kind of it waits for a word that nobody says."""
+    """What belongs to a fresh cluster is ready: no kind of it waits for a condition that is never written."""
     async with Client.connect(kubeconfig=server.kubeconfig, field_manager="tests") as client:
         for kind in ("Namespace", "Service", "ServiceAccount", "ConfigMap", "Endpoints"):
             async for each in client.iterate(Kind("v1", kind)):

@@ -134,7 +134,7 @@ async def test_the_time_of_a_condition_moves_with_its_status_alone(control_plane
 
 
 class Moody(StateMachine[Postgres], children=(ConfigMap,)):
-    """Does as it is told."""
+    """Behaves as its mood says."""
 
     mood: ClassVar[str] = "done"
 
@@ -158,7 +158,7 @@ class Moody(StateMachine[Postgres], children=(ConfigMap,)):
             case "raise":
                 raise ConnectionError("the archive does not answer")
             case "give up":
-                raise TerminalError("nobody can do this")
+                raise TerminalError("this cannot work")
             case _:
                 return Next()
 
@@ -222,7 +222,7 @@ async def test_a_state_that_failed_waits_for_a_change(control_plane, monkeypatch
     ("mood", "message", "result"),
     [
         ("raise", "ConnectionError: the archive does not answer", "error"),
-        ("give up", "nobody can do this", "terminal_error"),
+        ("give up", "this cannot work", "terminal_error"),
     ],
 )
 async def test_a_state_that_raises_applies_nothing_and_the_pass_prunes_nothing(
@@ -254,7 +254,7 @@ async def test_in_a_namespace_that_ends_nothing_is_tried_again(request):
     try:
         await plane.install(Postgres)
         await client.create(postgres())
-        await client.delete(Namespace, plane.namespace)  # and nobody takes away what is in it
+        await client.delete(Namespace, plane.namespace)  # and no controller empties it
         async with plane.running(managed(Cluster())) as operator:
             await operator.drained()
             assert [record.result for _, record in operator.runs] == ["success"]
@@ -339,7 +339,7 @@ async def test_what_states_set_in_the_status_stays_until_they_change_it(control_
         await operator.drained()
         pg = await client.get(Postgres, "pg")
         assert (pg.status.endpoint, pg.status.restored) == ("first:5432", "monday")
-        # the second state is not reached, and what it said before is still true as far as anybody knows
+        # the second state is not reached, and what it said before may still be true
         await client.patch(Postgres, "pg", MergePatch({"spec": {"version": "18"}}))
         await operator.drained()
         pg = await client.get(Postgres, "pg")

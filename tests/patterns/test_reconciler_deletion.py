@@ -110,7 +110,7 @@ async def test_clean_up_is_waited_for_and_children_go_in_reverse_order(control_p
         with control_plane.writes() as writes:
             await client.patch(Postgres, "pg", MergePatch({"metadata": {"labels": {"look": "once-more"}}}))
             await operator.drained()
-        # what is left is somebody else's
+        # what is left belongs to others
         assert [each for each in writes if each.manager.startswith(MANAGER)] == []
 
 
@@ -208,7 +208,7 @@ async def test_an_object_with_the_label_is_left_alone_until_it_is_gone(control_p
             await client.patch(Postgres, "pg", MergePatch({"spec": {"version": "18"}}))
             await operator.drained()
         ours = [each for each in writes if each.manager.startswith(MANAGER)]
-        # what the condition is about is said, and nothing that nobody looked at
+        # the status has that condition alone: the other states did not run
         assert [(each.kind, each.subresource) for each in ours] == [("Postgres", "status")]
         pg = await client.get(Postgres, "pg")
         assert pg.status.observed_generation == 1

@@ -123,4 +123,4 @@ async def test_the_world_follows_the_model(control_plane, seed):
                 await operator.drained()
             assert [str(each) for each in writes if each.manager != "test"] == []
         for _ in range(player.chance.randrange(4)):
-            await player.act()  # while nobody looks
+            await player.act()  # while no operator runs

@@ -72,7 +72,7 @@ async def test_words_that_cannot_be_written_are_spelled_out(control_plane, case)
 
 
 @pytest.mark.parametrize("case", ["renamed", "shared", "replaced"])
-async def test_an_object_that_a_function_changes_is_told_and_not_mistaken(control_plane, case):
+async def test_an_object_that_a_function_changes_is_reported_and_not_mistaken(control_plane, case):
     @generates(Postgres, children=(ConfigMap,), name="careless")
     def careless(pg: Postgres) -> list[ConfigMap]:
         if pg.key.name == "pg-child":

@@ -1,4 +1,4 @@
-"""Several writers of one status: everybody keeps what is his, and nobody fights without end."""
+"""Several writers of one status: each keeps its part, and none fights without end."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def auditor(how: str) -> ControllerPlan:
     indirect=["plane"],
 )
 async def test_a_foreign_writer_of_all_conditions_and_a_machine_come_to_rest(plane, how):
-    """The one who writes the whole list may undo what he has not seen yet: it is said again, and then he has seen it."""
+    """A writer of the whole list may undo what it has not seen yet: we write it again, and then it has seen it."""
     client = plane.client
     foreign = Manager(name="audit")
     foreign.add(auditor(how))
@@ -185,7 +185,7 @@ async def test_a_foreign_writer_of_all_conditions_and_a_machine_come_to_rest(pla
 
 
 @pytest.mark.parametrize("how", ["put", "merge"])
-async def test_conditions_that_somebody_took_away_or_changed_are_put_back(control_plane, how):
+async def test_conditions_that_another_writer_removed_or_changed_are_restored(control_plane, how):
     client = control_plane.client
     async with control_plane.running(managed(Cluster())) as operator:
         await client.create(postgres())
@@ -206,7 +206,7 @@ async def test_conditions_that_somebody_took_away_or_changed_are_put_back(contro
         assert found == conditions(before)
 
 
-async def test_a_condition_of_somebody_elses_with_our_name_is_his_to_take_away(control_plane):
+async def test_a_condition_of_another_writer_with_our_name_is_its_to_take_away(control_plane):
     client = control_plane.client
     async with control_plane.running(managed(Cluster())) as operator:
         await client.create(postgres())

@@ -49,7 +49,7 @@ def children(*states: Readiness | Problem) -> StateResult:
 
 UNREADY = Readiness(ready=False, reason="Rolling", message="0 of 1 replica is ready")
 WORDS = "Deployment web-1: 0 of 1 replica is ready"
-NOT_OURS = Problem("NotOurs", "Deployment default/web-0 belongs to somebody else", terminal=True)
+NOT_OURS = Problem("NotOurs", "Deployment default/web-0 belongs to another owner", terminal=True)
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,7 @@ async def test_nothing_is_left_elsewhere(control_plane, elsewhere, limited):
         await client.delete(Postgres, "pg")
         await eventually(client, Postgres, "pg", gone=True)
     assert await client.find(ConfigMap, far) is None
-    # whoever copied the label keeps what is his
+    # an object with a copied label stays
     assert await client.find(ConfigMap, far._replace(name="copy")) is not None
 
 

@@ -24,7 +24,7 @@ async def across(pg: Postgres, out: Outputs) -> Done:
     return Done()
 
 
-async def test_an_owner_stays_where_nobody_may_ask(control_plane):
+async def test_an_owner_stays_where_reads_are_forbidden(control_plane):
     client, home = control_plane.client, control_plane.namespace
     far = Key(await control_plane.create_namespace(f"{home}-more"), "settings")
     async with control_plane.running(managed(across)) as operator:

@@ -50,7 +50,7 @@ def test_items_are_known_by_their_names_wherever_they_stand() -> None:
     assert lines(before, turned) == ""
 
 
-def test_items_without_names_are_told_apart_by_what_they_are() -> None:
+def test_items_without_names_are_matched_by_their_content() -> None:
     assert lines({"args": ["a", "b", "c"]}, {"args": ["a", "c", "d"]}) == "  args:\n-   - b\n+   - d"
     before = {"rules": [{"verbs": ["get"]}, {"verbs": ["list"]}]}
     after = {"rules": [{"verbs": ["get"]}, {"verbs": ["list", "watch"]}]}

@@ -164,7 +164,7 @@ def _rearrange(rng: Random, items: list[Any], trees: list[Any], choice: Items, *
         case "insert":
             return _insert(rng, items, trees, choice, index)
         case "anew":
-            # Without keys new items are told apart by their places alone.
+            # Without keys new items differ by their places alone.
             order = rng.sample(range(len(items)), len(items)) if keyed else range(len(items))
             items[:], trees[:] = [made_anew(items[n]) for n in order], [trees[n] for n in order]
         case _:

@@ -54,7 +54,7 @@ class CloudProcess:
             os.environ[self.variable] = self._before
 
     async def anew(self) -> Self:
-        """Fair weather, and nothing of what was there before is told of."""
+        """Fair weather, and no record of earlier calls."""
         await self.weather()
         self._begin = 0
         self._begin = len(self.journal())
@@ -74,7 +74,7 @@ class CloudProcess:
         return await self._call("POST", f"/{kind}", {"tag": tag, **properties}, {"Idempotency-Key": tag})
 
     async def delete(self, kind: str, name: str) -> None:
-        """Remove a thing, behind everybody's back."""
+        """Remove a thing, behind the operator's back."""
         await self._call("DELETE", f"/{kind}/{name}")
 
     def journal(self) -> list[dict[str, Any]]:

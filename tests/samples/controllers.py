@@ -23,7 +23,7 @@ from steersman.objects import Key, PartialObjectMetadata, decode
 
 
 class NoServer:
-    """A transport for reconcilers that do not talk to a server: whoever does fails."""
+    """A transport for reconcilers that do not talk to a server: a request fails."""
 
     async def send(self, request, *, stream=False, timeout=None):  # noqa: ASYNC109 - as the protocol has it
         raise AssertionError(f"a request was sent: {request.method} {request.path}")

@@ -171,7 +171,7 @@ def intent(kind, chosen, namespace, name):
 
 
 def drift(random, kind):
-    """A merge patch that changes or removes a few fields, some of which are nobody's."""
+    """A merge patch that changes or removes a few fields, some of which have no owner."""
     patch = {}
     for path in random.sample(sorted(pool(kind)), k=random.choice([0, 1, 1, 2])):
         values = [None if value is ABSENT else value for value in pool(kind)[path]]

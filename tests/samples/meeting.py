@@ -33,7 +33,7 @@ class Meeting:
         await self._barrier.wait()
 
     async def leave(self) -> None:
-        """Let nobody wait for a play that has failed."""
+        """Let no play wait for one that has failed."""
         await self._barrier.abort()
 
     @staticmethod

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from random import Random  # noqa: TID251 - seeded, and the seed is told
+from random import Random  # noqa: TID251 - seeded, and the run prints the seed
 from typing import Any
 
 

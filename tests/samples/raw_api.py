@@ -45,7 +45,7 @@ class RawApi:
     ) -> RawAnswer:
         """Send a request, and give back whatever is answered."""
         path, _, query = target.partition("?")
-        # whoever does not name its field manager is known by this
+        # the field manager of requests that name none
         headers = (("Accept", "application/json"), ("User-Agent", "raw/1"))
         if body is not None:
             headers = (*headers, ("Content-Type", content_type))

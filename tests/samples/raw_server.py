@@ -88,7 +88,7 @@ class RawServer:
         try:
             await self.script(Talk(self, self.connections, reader, writer))
         except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
-            # the client is gone, or the test is over: nobody is left to talk to
+            # the client is gone, or the test is over: no one is left to talk to
             pass
         finally:
             writer.close()

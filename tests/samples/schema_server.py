@@ -44,7 +44,7 @@ class Server:
         for version in crd["spec"]["versions"]:
             path = collection(crd, version["name"])
             async with asyncio.timeout(60):
-                # no one is told when a server begins to serve a kind
+                # no event says that a server begins to serve a kind
                 while version["served"] and (await self.request("GET", path))[0] != 200:  # noqa: ASYNC110
                     await asyncio.sleep(0.02)
 

@@ -12,7 +12,7 @@ from opentelemetry.sdk.trace.sampling import Decision, Sampler, SamplingResult
 
 
 class Switch(Sampler):
-    """Samples while somebody looks: a provider is set once a process, and other tests run in it too."""
+    """Samples only while a test looks: a provider is set once a process, and other tests run in it too."""
 
     on = False
 

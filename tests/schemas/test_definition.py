@@ -165,7 +165,7 @@ def column(path: str) -> type[Object]:
 
 
 def test_a_column_that_leads_nowhere_is_refused_with_the_field_that_was_meant():
-    """`kubectl get` would show an empty column and nobody would know why."""
+    """`kubectl get` would show an empty column without a reason."""
     with pytest.raises(TypeError, match="no field 'ready_replicas'; did you mean 'readyReplicas'"):
         crd_for(column(".status.ready_replicas"))
     with pytest.raises(TypeError, match="must begin with a dot"):

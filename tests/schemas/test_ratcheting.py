@@ -43,7 +43,7 @@ SCHEMA = {
         ({"ports": [{"port": 10}]}, {"ports": [{"port": 10}]}, []),
         ({"tags": ["long"]}, {"tags": ["long"]}, []),
         ({"tags": ["long"]}, {"tags": ["long", "b"]}, ["tags[0]"]),
-        # of what a schema does not tell, nobody knows whether it is the same
+        # whether values without a schema are the same is unknown
         ({"free": {"y": 1}}, {"free": {"y": 1}}, ["free.x"]),
         ({"free": {}}, {"free": {}}, []),
         ({"name": 1}, {"name": 1.0}, ["name"]),

@@ -26,7 +26,7 @@ class Terminal(io.StringIO):
 
 @pytest.fixture
 def lines():
-    """A stream that all log lines go to, and that nobody else's do afterwards."""
+    """A stream that gets all log lines, and none after the test."""
     root = logging.getLogger()
     level = root.level
     streams = []
@@ -90,7 +90,7 @@ def test_causes_are_words_in_json(lines) -> None:
         ("DEBUG", "causes='Pod a/b changed; retry: no wind; external: storm'"),
     ],
 )
-def test_on_a_terminal_causes_are_short_unless_somebody_looks_for_more(lines, level, shown) -> None:
+def test_on_a_terminal_causes_are_short_unless_the_level_is_debug(lines, level, shown) -> None:
     stream = lines(form="terminal", level=level)
     log.info("sailed", extra={"causes": CAUSES})
     assert stream.getvalue().endswith(f"sailed  {shown}\n")

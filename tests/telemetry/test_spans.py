@@ -17,7 +17,7 @@ from steersman.telemetry import begin_span, current_traceparent, is_tracing, spa
 assert not is_tracing() and not current_traceparent()
 begun = begin_span("request", kind="client")
 begun.make_current()
-begun.fail("in vain")
+begun.fail("it failed")
 assert begun.traceparent == ""
 begun.end()
 with span("reconcile", {"key": "a"}, links=[None]) as current:
@@ -53,13 +53,13 @@ def test_spans_know_parents_links_and_errors(finished) -> None:
     with span("event"):
         cause = SpanLink(current_traceparent())
 
-    def reconcile_in_vain() -> None:
+    def failing_reconcile() -> None:
         with span("reconcile", {"key": "a"}, links=[cause, None]), span("request") as request:
             request.set_attribute("code", 409)
             raise KeyError("a")
 
     with pytest.raises(KeyError):
-        reconcile_in_vain()
+        failing_reconcile()
     event, request, reconcile = finished()
     assert request.parent.span_id == reconcile.context.span_id
     assert request.attributes["code"] == 409
@@ -115,7 +115,7 @@ class Speechless(Exception):
         raise RuntimeError("no words")
 
 
-def test_an_error_without_words_is_told_all_the_same(finished) -> None:
+def test_an_error_without_words_is_recorded_all_the_same(finished) -> None:
     with pytest.raises(Speechless), span("reconcile"):
         raise Speechless
     (ended,) = finished()

@@ -120,7 +120,7 @@ async def test_time_passes_as_ever_in_between(clock):
     assert 0.02 <= loop.time() - before < 60
 
 
-async def test_what_sleeps_again_and_again_is_told(clock, monkeypatch):
+async def test_a_task_that_sleeps_again_and_again_is_reported(clock, monkeypatch):
     monkeypatch.setattr("steersman.testing.clock._TIMERS_MAX", 1000)
 
     async def impatient() -> None:

@@ -167,7 +167,7 @@ async def test_an_operator_that_cannot_start_fails_the_test(control_plane):
             pass
 
 
-async def test_a_kind_that_nobody_installed_is_named(control_plane):
+async def test_a_kind_that_is_not_installed_is_named(control_plane):
     with pytest.raises(OperatorFailed, match=r"the server does not serve Page; await control_plane.install\(Page\)"):
         async with control_plane.running(manager, install=False):
             pass
@@ -191,7 +191,7 @@ async def test_a_reconcile_that_crashes_fails_the_test_unless_that_is_allowed(co
     await crashing(crashes=True)
 
 
-async def test_nobody_waits_for_an_operator_that_crashed(control_plane):
+async def test_waiting_for_a_crashed_operator_ends_at_once(control_plane):
     async def crashing():
         async with control_plane.running(manager) as operator:
             await control_plane.client.create(page(behavior="crash"))
@@ -220,7 +220,7 @@ async def test_what_the_test_itself_raises_comes_first(control_plane):
         await failing()
 
 
-async def test_writes_are_told_one_by_one(control_plane):
+async def test_writes_are_listed_one_by_one(control_plane):
     client, where = control_plane.client, control_plane.namespace
     async with control_plane.running(manager) as operator:
         with control_plane.writes() as writes:

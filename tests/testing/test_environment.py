@@ -70,6 +70,6 @@ def test_time_outs_are_written_as_go_writes_them(text, seconds) -> None:
 
 @pytest.mark.parametrize("text", ["30", "soon", "-5s", "0s", "5s later"])
 def test_a_time_out_that_is_none_is_refused(text) -> None:
-    """A mistyped time-out is told, not ignored."""
+    """A mistyped time-out is an error, not ignored."""
     with pytest.raises(EngineError, match=r"KUBEBUILDER_CONTROLPLANE_STOP_TIMEOUT is '.*', which is not a duration"):
         Environment.read({"KUBEBUILDER_CONTROLPLANE_STOP_TIMEOUT": text})

@@ -32,7 +32,7 @@ async def test_an_existing_cluster_is_used_as_it_is(engine, tmp_path, crd_group,
 
 
 async def test_an_existing_cluster_that_is_nowhere_says_what_to_do(tmp_path, monkeypatch) -> None:
-    """An empty kubeconfig is told as such, before any test runs."""
+    """An empty kubeconfig is reported as such, before any test runs."""
     monkeypatch.setenv("USE_EXISTING_CLUSTER", "true")
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "nothing"))
     with pytest.raises(EngineError, match=r"the default kubeconfig is unusable .*use-context"):

@@ -63,8 +63,8 @@ async def test_attached_output_is_shown_instead_of_kept(engine_folders, monkeypa
     assert "flag provided but not defined: -no-such-flag" in capfd.readouterr().err
 
 
-async def test_a_failing_test_keeps_the_logs_and_a_crash_is_told(engine_folders) -> None:
-    """A block that raises is told where the logs are, and which part had ended by itself."""
+async def test_a_failing_test_keeps_the_logs_and_a_crash_is_reported(engine_folders) -> None:
+    """The error of a block says where the logs are, and which part had ended by itself."""
     with pytest.raises(ZeroDivisionError) as caught:  # noqa: PT012 - it is the block that fails
         async with Engine.start() as engine:
             crashed = engine.api_servers[0]

@@ -162,7 +162,7 @@ async def test_a_job_fails(client: Client, namespace: str) -> None:
 
 
 async def test_a_job_is_deleted_while_it_runs(client: Client, namespace: str) -> None:
-    """Its Pods have the Job's finalizer: whoever removes them has to say that they ended."""
+    """Its Pods have the Job's finalizer: the remover has to say that they ended."""
 
     async def running() -> bool:
         status = (await client.get(Job, "work")).status

@@ -84,7 +84,7 @@ async def test_a_program_that_ignores_term_is_killed_and_a_paused_one_hears_it(e
 
 
 async def test_killing_the_supervisor_kills_its_programs(engine_folder, tmp_path) -> None:
-    """The kernel ends them, and whoever still asks learns that the engine is gone."""
+    """The kernel ends them, and later calls raise that the engine is gone."""
     async with supervised(folder=engine_folder, budget=20, log=None) as processes:
         pid = await processes.start("server", _argv("server", tmp_path, "stubborn"), log=None, stage=0)
         await _started(tmp_path, "server")
@@ -128,5 +128,5 @@ async def test_a_request_that_cannot_be_met_says_why(engine_folder, tmp_path) ->
         await processes.start("server", _argv("server", tmp_path), log=None, stage=0)
         with pytest.raises(EngineError, match=r"cannot start server: .*already running"):
             await processes.start("server", _argv("server", tmp_path), log=None, stage=0)
-        with pytest.raises(EngineError, match=r"cannot signal nobody: .*was started"):
-            await processes.signal("nobody", signal.SIGTERM)
+        with pytest.raises(EngineError, match=r"cannot signal unknown: .*was started"):
+            await processes.signal("unknown", signal.SIGTERM)

@@ -353,7 +353,7 @@ async def test_a_response_that_begins_during_the_upload_arrives_whole(raw):
             assert (response.status, await response.read()) == (413, b"x" * 600)
 
 
-async def test_a_response_without_a_request_is_nobodys(raw):
+async def test_a_response_without_a_request_is_dropped(raw):
     sent = asyncio.Event()
 
     async def talk(server, reader, writer):

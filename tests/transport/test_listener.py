@@ -123,7 +123,7 @@ async def test_a_client_that_vanishes_ends_the_handler():
         await asyncio.wait_for(slow.cancelled.wait(), 60)
 
 
-async def test_half_a_request_reaches_nobody():
+async def test_half_a_request_reaches_no_handler():
     seen: list[HttpRequest] = []
 
     async def note(request: HttpRequest) -> ServerResponse:
@@ -341,7 +341,7 @@ async def test_clients_may_show_a_certificate_or_must(new_authority, tmp_path):
     server, client, stranger = (
         servers.issue("server", "127.0.0.1"),
         clients.issue("someone"),
-        servers.issue("somebody else"),
+        servers.issue("another server"),
     )
     known = TlsMaterial(ca_data=servers.pem, certificate_data=client.certificate, key_data=client.key)
     unknown = TlsMaterial(ca_data=servers.pem, certificate_data=stranger.certificate, key_data=stranger.key)

@@ -101,7 +101,7 @@ async def test_a_scale_is_reported_as_a_scale(session):
     ],
 )
 async def test_a_scale_that_does_not_fit_is_refused_at_once(session, words, said):
-    """Otherwise the command would wait in vain, and the session could apply no later change."""
+    """Otherwise the command would wait without end, and the session could apply no later change."""
     await session.scale("web=3")
     with pytest.raises(Failure, match=said):
         await session.scale(*words)

@@ -285,7 +285,7 @@ def test_modules_of_the_application_and_names_do_not_break_a_detached_session():
 
 
 async def test_detach_shows_the_last_lines_of_what_failed(place: Place):
-    # it is never ready, so nobody takes it for one that runs
+    # it is never ready, so no view takes it for one that runs
     place.write(
         "services:\n  web: {command: 'echo no database >&2; exit 7', shell: true, healthcheck: {test: [CMD, 'false']}}\n"
     )

@@ -146,7 +146,7 @@ async def test_a_compressed_body_is_not_expanded(found: ServedWebhooks):
     assert await is_answered(found)
 
 
-async def test_slow_bodies_block_nobody(found: ServedWebhooks):
+async def test_slow_bodies_block_no_other_review(found: ServedWebhooks):
     """Many connections that never send the rest of their review."""
     context = ssl.create_default_context(cadata=found.certificates.ca_bundle.decode())
     host, port = found.address.removeprefix("https://").rsplit(":", 1)

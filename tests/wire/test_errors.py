@@ -1,4 +1,4 @@
-"""Answers that mean failure, whoever sent them."""
+"""Answers that mean failure, from servers and proxies."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ async def test_both_forms_of_discovery_say_the_same(api):
     assert parse_version(await api("GET", "/version")).at_least(1, 30)
 
 
-async def test_failures_of_the_engine_are_told_apart(api, namespace):
+async def test_failures_of_the_engine_are_distinguished(api, namespace):
     path = ResourcePath("", "v1", "configmaps", namespace)
     await api("POST", path.path, WriteOptions(field_manager="one").to_query(), config_map("a", x="1"))
     with pytest.raises(AlreadyExists):

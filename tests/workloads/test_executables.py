@@ -521,7 +521,7 @@ async def test_not_found_becomes_failed_to_start(plane: Plane, processes):
 
 
 async def test_a_program_whose_descendants_live_on_is_stopping_until_they_end(plane: Plane, processes):
-    """State Running -> Stopping -> Finished: nobody asked it to stop."""
+    """State Running -> Stopping -> Finished: it stopped by itself."""
     await plane.executable()
     await plane.until_state("web", "Running")
     processes.started[0].emit(Exited(0))

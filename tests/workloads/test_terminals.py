@@ -126,7 +126,7 @@ async def test_control_c_interrupts_the_program(plane: Plane, tmp_path):
 
 
 async def test_only_the_owner_can_open_the_socket_and_it_goes_with_the_program(plane: Plane, tmp_path):
-    """A terminal that nobody reads stops neither the program nor the deletion of its Executable."""
+    """A terminal without a reader stops neither the program nor the deletion of its Executable."""
     status = await start(plane, tmp_path, "sh", "-c", "yes | head -c 3000000; echo end; sleep 300")
     assert mode_of(path_of(status)) == 0o600
     await until_logged(Path(status.std_out_file or ""), "end")

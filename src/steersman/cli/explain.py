@@ -96,7 +96,7 @@ async def _ask(manager: _Manager, kind: str, keys: Sequence[Key]) -> list[str]:
         moment, width = now(), _width()
         return ["\n".join(_lines(each, moment, width=width)) for each in seen]
     except ConnectionFailed as error:
-        raise Failure(_nobody(url)) from error
+        raise Failure(_unreachable(url)) from error
     except ApiError as error:
         raise Failure(str(error)) from error
     except msgspec.MsgspecError as error:
@@ -142,7 +142,7 @@ class _Manager:
             return msgspec.json.decode(body, type=list[Explanation])
         except msgspec.MsgspecError:
             if status == 404:
-                raise Failure(_nobody(self.url)) from None
+                raise Failure(_unreachable(self.url)) from None
             raise
 
     async def statistics(self) -> ManagerStatistics:
@@ -172,7 +172,7 @@ class _Manager:
 # messages
 
 
-def _nobody(url: str) -> str:
+def _unreachable(url: str) -> str:
     port = urlsplit(url).port or 8080
     return (
         f"no manager answers at {url}. Start one here (steersman run MODULE:manager --port {port}), or reach one in a "

@@ -46,13 +46,13 @@ class Events(Protocol):
         ...
 
 
-class _NobodyListens:
+class _NoEvents:
     def record(self, *told: object, **named: object) -> None:
         """Do nothing."""
 
 
 #: For reconciles outside a manager: drops all events.
-NO_EVENTS: Events = _NobodyListens()
+NO_EVENTS: Events = _NoEvents()
 
 
 class Context(msgspec.Struct, frozen=True):

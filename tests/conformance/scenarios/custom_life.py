@@ -241,7 +241,7 @@ SCENARIOS = [
     ),
     # webhooks
     scenario(
-        "conversion-by-a-webhook-nobody-trusts", "Kinds",
+        "conversion-by-an-untrusted-webhook", "Kinds",
         followed(), post(CRDS, crd(conversion=webhook("bm90IGEgY2VydA=="))), frames("crd", 3),
         patch(CRD, {"spec": {"conversion": {"strategy": "None", "webhook": None}}}), frames("crd", 2), Until(get(BOATS), 200),
     ),

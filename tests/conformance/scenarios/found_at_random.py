@@ -219,7 +219,7 @@ SCENARIOS = [
         put(f"{FREE}/finalize", named("v1", "Namespace", "{free}", spec={})), delete(FREE), get(FREE),
     ),
     scenario(
-        "namespace-nobody-has-to-empty", "Namespaces, Delete",
+        "namespace-without-finalizer", "Namespaces, Delete",
         post(NAMESPACE, namespace()), put(f"{FREE}/finalize", named("v1", "Namespace", "{free}", spec={})), delete(FREE, dryRun="All"), delete(FREE), get(FREE), delete(FREE), get(FREE),
     ),
     scenario(

@@ -48,7 +48,7 @@ SCENARIOS = [
         kubectl apply view-last-applied cm colors
         kubectl get cm colors -o jsonpath='{.metadata.managedFields[*].manager}'
         kubectl apply --server-side -f mistyped.yaml
-        # one unknown field only: which of several are told is a matter of chance
+        # one unknown field only: which of several is reported is a matter of chance
         $ sed -i 's/, color: red//' unknown-fields.yaml
         kubectl apply --server-side -f unknown-fields.yaml
         kubectl apply --server-side -f sites.yaml

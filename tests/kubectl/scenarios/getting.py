@@ -31,7 +31,7 @@ SCENARIOS = [
         kubectl get cm -l app=web
         kubectl get cm -l 'app in (web, other),tier notin (back)'
         kubectl get cm -l 'app,!tier' -o name
-        kubectl get cm -l app=nobody
+        kubectl get cm -l app=none
         kubectl get cm -l 'app=!'
         kubectl get cm --field-selector metadata.name=colors
         kubectl get cm --field-selector metadata.name!=colors -o name

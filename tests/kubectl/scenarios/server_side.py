@@ -18,7 +18,7 @@ SCENARIOS = [
         kubectl apply --server-side -f fewer.yaml
         kubectl get deployment web -o jsonpath='{.spec.template.spec.containers}'
         kubectl apply --server-side -f invalid.yaml
-        # one unknown field only: which of several are told is a matter of chance
+        # one unknown field only: which of several is reported is a matter of chance
         $ sed -i 's/, color: red//' unknown-fields.yaml
         kubectl apply --server-side -f unknown-fields.yaml
         kubectl apply --server-side -f unknown-fields.yaml --validate=warn
@@ -85,7 +85,7 @@ SCENARIOS = [
         kubectl label cm colors mood=good
         kubectl annotate cm colors note=words
         kubectl patch cm colors -p '{"data":{"sea":"green"}}'
-        kubectl patch cm colors --type=merge -p '{"data":{"sea":"gray"}}' --field-manager=somebody
+        kubectl patch cm colors --type=merge -p '{"data":{"sea":"gray"}}' --field-manager=another
         KUBE_EDITOR="sed -i s/blue/white/" kubectl edit cm colors
         kubectl get cm colors --show-managed-fields -o yaml
         kubectl apply --server-side -f configmaps.yaml 2>&1 | sort

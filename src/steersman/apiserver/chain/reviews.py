@@ -28,7 +28,7 @@ _AUTHORIZATION, _AUTHENTICATION = (
     GroupVersion("authorization.k8s.io", "v1"),
     GroupVersion("authentication.k8s.io", "v1"),
 )
-_NOBODYS = "invalid bearer token"
+_INVALID_BEARER = "invalid bearer token"
 
 
 class Reviews:
@@ -150,7 +150,7 @@ async def _account_status(request: ServerRequest, token: str, audiences: list[st
             why = refused.args
         else:
             return {"authenticated": True, "user": user_tree(claims.user), "audiences": found}
-    return {"user": {}, "error": listed([_NOBODYS, *why])}
+    return {"user": {}, "error": listed([_INVALID_BEARER, *why])}
 
 
 def _spec(review: Tree) -> Tree:
