@@ -13,7 +13,8 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "steersman"
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "designs").rglob("*.md")])
+FOLDERS = ("designs", "docs", "examples", "tools")
+PAGES = sorted([*ROOT.glob("*.md"), *(page for folder in FOLDERS for page in (ROOT / folder).rglob("*.md"))])
 #: The changelog also tells of names that are gone.
 CURRENT = [page for page in PAGES if page.name != "CHANGELOG.md"]
 

@@ -22,7 +22,7 @@ WAITING = 0.5
 
 
 def seconds_of(file: str) -> float:
-    """The seconds of a test file, such as ``tests/cache/test_cache.py``."""
+    """The seconds of a test file, such as ``tests/cache/test_refresh.py``."""
     return table().get(file, UNKNOWN)[0]
 
 
