@@ -55,8 +55,8 @@ def test_of_who_applied_nothing_there_is_the_name():
     tree = {"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"replicas": 2}}
     live = read(Deployment, owned={"f:spec": {"f:replicas": {}}}, **tree)
     assert to_json(extract_applied(live, manager="ada")) == {**tree, "metadata": {"name": "home"}}
-    of_nobody = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "home"}}
-    assert to_json(extract_applied(live, manager="ben")) == of_nobody
+    name_alone = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "home"}}
+    assert to_json(extract_applied(live, manager="ben")) == name_alone
 
 
 def test_objects_without_a_type_are_extracted_if_their_kind_is_known():

@@ -82,11 +82,11 @@ class Ownership:
         last = managed.pop(owner, None)
         fields = fields.without(self._versions.ignored(self._api_version))
         own = Owned(fields, self._api_version, last.time if last is not None else None)
-        everybody = {**managed, owner: own}
+        owners = {**managed, owner: own}
         is_one_version = all(each.api_version == self._api_version for each in (last or own, *managed.values()))
         if last is not None and not (is_one_version and last.fields <= fields):
             # A manager that applies all its previous fields leaves nothing to prune.
-            merged = pruned(merged, everybody, last=last, api_version=self._api_version, versions=self._versions)
+            merged = pruned(merged, owners, last=last, api_version=self._api_version, versions=self._versions)
         if managed and merged is not live:
             changes = changes_between(live, merged, schema).without(self._versions.ignored(self._api_version))
             managed = self._taken(live, merged, changes, managed, force=force)
