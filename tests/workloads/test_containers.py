@@ -14,7 +14,7 @@ from workloads.container_plane import ContainerPlane, container_plane
 from samples.eventually import eventually
 from steersman.client import MergePatch
 from steersman.objects import Key, ObjectMeta, find_condition
-from steersman.workloads.containers import ContainerRuntimeError, SimulatedContainers
+from steersman.workloads.containers import ContainerRuntimeError, RuntimeUnavailable, SimulatedContainers
 from steersman.workloads.containers.creator import LIFECYCLE_KEY, UID
 from steersman.workloads.kinds import (
     GENERATED_NAME,
@@ -394,6 +394,25 @@ async def test_a_container_that_could_not_start_is_removed_at_once(plane: Contai
     runtime.failures["start"] = ContainerRuntimeError("simulated: no such device")
     await plane.container()
     await plane.until_state("web", "FailedToStart")
+    await plane.delete(Container, "web")
+    assert runtime.containers == {}
+
+
+@pytest.mark.parametrize("error", [RuntimeUnavailable, ContainerRuntimeError])
+async def test_a_container_whose_creation_was_not_confirmed_is_removed(
+    plane: ContainerPlane, runtime, monkeypatch, error
+):
+    """Rule: a container is gone before its object is, also if the runtime created it and did not say so."""
+    create = runtime.create
+
+    async def unconfirmed(launch):
+        await create(launch)
+        raise error("simulated: no answer")
+
+    monkeypatch.setattr("steersman.workloads.controllers.container_work.RETRY", 0.2)
+    monkeypatch.setattr(runtime, "create", unconfirmed)
+    await plane.container()
+    await plane.until("web", lambda status: "no answer" in (status.message or ""))
     await plane.delete(Container, "web")
     assert runtime.containers == {}
 

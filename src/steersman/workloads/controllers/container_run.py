@@ -47,6 +47,8 @@ class Run(msgspec.Struct, kw_only=True):
     starting: bool = False
     created: str = ""
     """The id of a container that this control plane created, also if its start failed."""
+    attempted: bool = False
+    """Whether an attempt to create the container has failed: it may exist, and its id is not known."""
     attachable: bool = False
     """Whether the container waits for the program that starts it."""
     client_ended: bool = False

@@ -88,9 +88,13 @@ class ContainerWork:
         self._begin(container.uid, run, "stop", self._stop(container, run.facts.id, grace))
 
     def remove(self, container: Container, run: Run, grace: float) -> None:
-        """Stop and remove the container."""
+        """Stop and remove the container; one that a failed attempt may have created is looked for first."""
         identity = run.facts.id if run.facts is not None else run.created
-        self._begin(container.uid, run, "remove", self._remove(identity, grace if run.is_alive else None, run.output))
+        if identity:
+            work = self._remove(identity, grace if run.is_alive else None, run.output)
+        else:
+            work = self._remove_attempted(container, run.name)
+        self._begin(container.uid, run, "remove", work)
 
     def remove_lost(self, uid: str, run: Run) -> None:
         """Remove the container of an object that vanished."""
@@ -162,7 +166,12 @@ class ContainerWork:
             archives = [
                 (await asyncio.to_thread(archive, files), files.destination) for files in spec.create_files or ()
             ]
-            identity = await self._create(container, launch)
+            try:
+                identity = await self._create(container, launch)
+            except ContainerRuntimeError:
+                # It may exist all the same, if the runtime answers no more or cannot connect it to a network.
+                self._world.defer(container.uid, _set_attempted, "the attempt to create it has failed")
+                raise
             self._world.defer(container.uid, partial(_set_created, identity), "created")
             for data, destination in archives:
                 await self._runner.copy(identity, data, destination)
@@ -270,6 +279,13 @@ class ContainerWork:
             await output.finish()
         return _set_removed
 
+    async def _remove_attempted(self, container: Container, name: str) -> Change:
+        for each in runtime_names(container, name):
+            facts = await self._runner.find(each)
+            if facts is not None and facts.labels.get(UID) == container.uid:
+                await self._runner.remove(facts.id)
+        return _set_removed
+
     def _log(self, container: Container, run: Run) -> StartupLog:
         run.startup_stdout = self._file(container, "startup.out")
         run.startup_stderr = self._file(container, "startup.err")
@@ -360,7 +376,11 @@ def _set_built(run: Run) -> None:
 
 
 def _set_created(identity: str, run: Run) -> None:
-    run.created = identity
+    run.created, run.attempted = identity, False
+
+
+def _set_attempted(run: Run) -> None:
+    run.attempted = True
 
 
 def _set_attachable(run: Run) -> None:

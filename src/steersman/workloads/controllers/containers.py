@@ -395,7 +395,7 @@ class _Containers:
             if not (run.created and run.facts is None):
                 return False
             # A persistent container that never ran is of no use.
-        elif not run.created and run.facts is None:
+        elif not run.created and run.facts is None and not run.attempted:
             if creates(container.spec) or run.missing:
                 return False
             # Mode cleanup: the container to remove has yet to be looked for.
