@@ -460,6 +460,19 @@ async def test_leftovers_of_a_killed_session_are_removed_at_the_start(tmp_path, 
         await eventually(lambda: [each.name for each in runtime.containers.values()] == ["theirs"])
 
 
+async def test_leftovers_are_removed_once_the_runtime_answers(tmp_path, runtime, monkeypatch):
+    """They may have the names and the ports of the containers that wait for the runtime too."""
+    monkeypatch.setattr("steersman.workloads.controllers.container_world._HARVEST_AGAIN", 0.1)
+    runtime.add("left")
+    runtime.leftovers = ("left",)
+    runtime.outage = "not started yet"
+    async with container_plane(tmp_path, runtime) as plane:
+        await plane.container()
+        await plane.until_state("web", "RuntimeUnhealthy")
+        runtime.outage = ""
+        await eventually(lambda: "left" not in [each.name for each in runtime.containers.values()])
+
+
 # modes and lifecycle keys
 
 

@@ -114,6 +114,7 @@ class SimulatedContainers:
 
     async def harvest(self) -> tuple[str, ...]:
         """Remove the containers of `leftovers`."""
+        await self._call("harvest", "")
         names, self.leftovers = self.leftovers, ()
         for each in names:
             self.lose(each)
@@ -290,7 +291,7 @@ class SimulatedContainers:
         self.volumes.pop(name, None)
 
     async def _call(self, method: str, subject: str) -> None:
-        if not method.startswith(("find", "has_", "check", "containers_in")):
+        if not method.startswith(("find", "has_", "check", "containers_in", "harvest")):
             self.calls.append((method, subject))
         if (gate := self.gates.get(method)) is not None:
             await gate.wait()
