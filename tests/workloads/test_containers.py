@@ -6,18 +6,21 @@ import asyncio
 import io
 import json
 import tarfile
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
 from workloads.container_plane import ContainerPlane, container_plane
 
 from samples.eventually import eventually
+from steersman.aio import now
 from steersman.client import MergePatch
 from steersman.objects import Key, ObjectMeta, find_condition
 from steersman.workloads.containers import ContainerRuntimeError, RuntimeUnavailable, SimulatedContainers
 from steersman.workloads.containers.creator import LIFECYCLE_KEY, UID
 from steersman.workloads.kinds import (
     GENERATED_NAME,
+    RESTARTED_AT,
     AddedProbe,
     AddedProbeSchedule,
     Container,
@@ -370,6 +373,30 @@ async def test_output_that_comes_late_leaves_no_file(tmp_path):
         await plane.delete(Container, "web")
         await runtime.delivered.wait()
         assert list(plane.logs.iterdir()) == []
+
+
+async def test_output_is_copied_after_the_clock_was_set_back(plane: ContainerPlane, runtime, monkeypatch):
+    """Rule: a restart loses no output. The runtime selects lines by their time, which is before the end of the last run."""
+    times: list[datetime | None] = []
+    follow = runtime.follow_output
+
+    async def noted(*arguments, since=None):
+        times.append(since)
+        return await follow(*arguments, since=since)
+
+    monkeypatch.setattr(runtime, "follow_output", noted)
+    await plane.container(container_name="web")
+    await plane.until_state("web", "Running")
+    runtime.exit("web", 0)
+    await plane.until_state("web", "Exited")
+    earlier = now() - timedelta(hours=1)
+    monkeypatch.setattr("steersman.workloads.containers.simulated_containers.now", lambda: earlier)
+    restart = {"metadata": {"annotations": {RESTARTED_AT: "1"}}}
+    await plane.client.patch(Container, Key("", "web"), MergePatch(restart))
+    await eventually(lambda: len(times) == 2)
+    assert times[0] is None
+    assert times[1] is not None
+    assert times[1] <= earlier
 
 
 @pytest.mark.parametrize(("exits", "state"), [(True, "Exited"), (False, "Stopping")])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable, Coroutine
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -38,6 +38,8 @@ Change = Callable[[Run], None]
 PORT_IN_USE = re.compile(r"address already in use|port is already allocated", re.IGNORECASE)
 #: Seconds until a runtime that does not answer is asked again, and until a missing container is looked for again.
 RETRY, _MISSING = 5.0, 2.0
+#: How long before the time of its start a container may have written its first line.
+_BEFORE_START = timedelta(seconds=1)
 #: The exit code of a container whose own is lost: that of SIGKILL.
 _KILLED = 137
 
@@ -201,7 +203,7 @@ class ContainerWork:
         facts = await self._runner.find(identity)
         if facts is None:
             return partial(_set_lost, "The container vanished while it started.")
-        return partial(_set_facts, facts, *await self._follow(container, identity, since))
+        return partial(_set_facts, facts, *await self._follow(container, identity, _since(since, facts)))
 
     async def _pull(self, container: Container, image: str, log: StartupLog) -> None:
         self._pulling.add(container.uid)
@@ -245,7 +247,7 @@ class ContainerWork:
         # The runtime has restarted it: the copy of its output ended with the earlier run.
         if output is not None:
             await output.finish()
-        since = known.finished_at or facts.finished_at or facts.started_at
+        since = _since(known.finished_at or facts.finished_at or facts.started_at, facts)
         return partial(_set_facts, facts, *await self._follow(container, known.id, since))
 
     async def _look_for_start(self, identity: str) -> Change:
@@ -293,6 +295,17 @@ class ContainerWork:
 
     def _file(self, container: Container, end: str) -> str:
         return str(self._logs / f"{container.key.name[:100]}-{container.uid[:8]}.{end}")
+
+
+def _since(ended: datetime | None, facts: ContainerFacts) -> datetime | None:
+    """From when on to copy the output of a run that follows another: from the end of that one.
+
+    If the clock was set back since then, the output of the new run is older than that. A part is then copied twice, and none lost.
+    """
+    started = facts.started_at
+    if ended is None or started is None or ended <= started:
+        return ended
+    return started - _BEFORE_START
 
 
 def _seen(facts: ContainerFacts | None) -> Change:
