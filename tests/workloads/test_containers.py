@@ -645,6 +645,31 @@ async def test_a_volume_waits_for_its_runtime(plane: ContainerPlane, runtime):
     await plane.until_object(ContainerVolume, "data", lambda each: each.status and each.status.state == "Ready")
 
 
+@pytest.mark.parametrize("method", ["find_volume", "connect", "disconnect"])
+async def test_an_outage_repeats_no_command_without_a_pause(plane: ContainerPlane, runtime, monkeypatch, method):
+    """Rule: volumes and connections cost little while the runtime does not answer."""
+    times: list[float] = []
+
+    async def fails(*_arguments: object) -> None:
+        times.append(asyncio.get_running_loop().time())
+        raise RuntimeUnavailable("simulated: no answer")
+
+    for controller in ("container_volumes", "container_network_connections"):
+        monkeypatch.setattr(f"steersman.workloads.controllers.{controller}._RETRY", 0.5)
+    monkeypatch.setattr(runtime, method, fails)
+    if method == "find_volume":
+        spec = ContainerVolumeSpec(name="data")
+        await plane.client.create(ContainerVolume(metadata=ObjectMeta(name="data"), spec=spec))
+    else:
+        for name in ("front", "back"):
+            await plane.client.create(ContainerNetwork(metadata=ObjectMeta(name=name), spec=ContainerNetworkSpec()))
+        await plane.container(networks=[NetworkConnection(name="front")])
+        await plane.until_state("web", "Running")
+        await plane.change("web", networks=[NetworkConnection(name="back")])
+    await eventually(lambda: len(times) >= 3)
+    assert times[2] - times[0] >= 1.0
+
+
 async def test_a_container_joins_the_networks_of_its_spec(plane: ContainerPlane, runtime):
     """Connections: a container starts connected, follows edits of spec.networks, and leaves in the right order."""
     for name in ("front", "back"):

@@ -7,6 +7,7 @@ Guarantees
 
 from __future__ import annotations
 
+import asyncio
 from functools import partial
 from typing import Final
 
@@ -34,6 +35,8 @@ class Connection(msgspec.Struct, kw_only=True):
     """The name of the network in the runtime, once the container is connected."""
     left: bool = False
     failure: str = ""
+    retry_at: float = 0.0
+    """When a command that failed is repeated, in the time of the loop."""
 
 
 def container_network_connections(*, runner: ContainerRunner) -> ControllerPlan:
@@ -69,7 +72,9 @@ class _Connections:
         network = await ctx.client.find(ContainerNetwork, Key("", name))
         status = network.status if network is not None else None
         is_ready = status is not None and status.state == "Running"
-        if not record.work and not record.network and is_ready and status is not None and status.network_name:
+        left = record.retry_at - asyncio.get_running_loop().time()
+        may_connect = not record.work and not record.network and left <= 0
+        if may_connect and is_ready and status is not None and status.network_name:
             record.work = True
             self._world.work(self._connect(connection, status.network_name), name=f"connect {connection.key}")
         waits = "" if is_ready else f"Waits for ContainerNetwork {name} to run."
@@ -83,15 +88,18 @@ class _Connections:
         connection.status = connection.status or Status()
         set_condition(connection.status, condition, now=now())
         await ctx.client.save(connection)
-        return RequeueAfter(_RETRY) if record.failure and not record.work else Done()
+        return RequeueAfter(left) if left > 0 else Done()
 
     async def _delete(self, ctx: Context, connection: ContainerNetworkConnection, record: Connection) -> Outcome:
         if not has_finalizer(connection, FINALIZER) or record.work:
             return Done()
         if record.network and not record.left:
+            left = record.retry_at - asyncio.get_running_loop().time()
+            if left > 0:
+                return RequeueAfter(left)
             record.work = True
             self._world.work(self._disconnect(connection, record.network), name=f"disconnect {connection.key}")
-            return RequeueAfter(_RETRY)
+            return Done()
         await remove_finalizer(ctx.client, connection, FINALIZER)
         self._world.forget(connection.uid)
         return Done()
@@ -116,7 +124,7 @@ class _Connections:
         except Missing:
             left = True
         except ContainerRuntimeError:
-            # The next reconcile tries again.
+            # It is tried again.
             left = False
         finally:
             self._world.defer(connection.uid, partial(_set_left, left), "disconnected")
@@ -124,7 +132,13 @@ class _Connections:
 
 def _set_connected(network: str, failure: str, record: Connection) -> None:
     record.work, record.network, record.failure = False, network, failure
+    _set_retry(record, failed=not network)
 
 
 def _set_left(left: bool, record: Connection) -> None:  # noqa: FBT001 - the argument of an operation
     record.work, record.left = False, left
+    _set_retry(record, failed=not left)
+
+
+def _set_retry(record: Connection, *, failed: bool) -> None:
+    record.retry_at = asyncio.get_running_loop().time() + _RETRY if failed else 0.0

@@ -7,6 +7,7 @@ Guarantees
 
 from __future__ import annotations
 
+import asyncio
 from functools import partial
 from typing import Final
 
@@ -35,6 +36,8 @@ class Volume(msgspec.Struct, kw_only=True):
     exists: bool = False
     removed: bool = False
     failure: str = ""
+    retry_at: float = 0.0
+    """When a command that failed is repeated, in the time of the loop."""
 
 
 def container_volumes(*, runner: ContainerRunner) -> ControllerPlan:
@@ -56,12 +59,12 @@ class _Volumes:
         if volume.deleting:
             return await self._delete(ctx, volume, record)
         volume = await add_finalizer(ctx.client, volume, FINALIZER)
-        retry = bool(record.failure)
-        if not record.work and not record.exists:
+        left = record.retry_at - asyncio.get_running_loop().time()
+        if not record.work and not record.exists and left <= 0:
             record.work = True
             self._world.work(self._create(volume), name=f"create volume {volume.key}")
         await self._write(ctx, volume, record)
-        return RequeueAfter(_RETRY) if retry else Done()
+        return Done() if record.work or record.exists else RequeueAfter(left)
 
     async def _write(self, ctx: Context, volume: ContainerVolume, record: Volume) -> None:
         before: ContainerVolumeState = volume.status.state if volume.status is not None else ""
@@ -81,10 +84,10 @@ class _Volumes:
         if not has_finalizer(volume, FINALIZER) or record.work:
             return Done()
         if record.exists and not volume.spec.persistent and not record.removed:
-            if record.failure:
-                # A container uses the volume: its end comes first.
-                record.failure = ""
-                return RequeueAfter(_RETRY)
+            left = record.retry_at - asyncio.get_running_loop().time()
+            if left > 0:
+                # A container may use the volume: its end comes first.
+                return RequeueAfter(left)
             record.work = True
             self._world.work(self._remove(volume), name=f"remove volume {volume.key}")
             return Done()
@@ -116,8 +119,15 @@ class _Volumes:
 
 
 def _set_exists(exists: bool, failure: str, record: Volume) -> None:  # noqa: FBT001 - the argument of an operation
-    record.work, record.exists, record.failure = False, exists, failure
+    record.work, record.exists = False, exists
+    _set_failure(failure, record)
 
 
 def _set_removed(removed: bool, failure: str, record: Volume) -> None:  # noqa: FBT001 - the argument of an operation
-    record.work, record.removed, record.failure = False, removed, failure
+    record.work, record.removed = False, removed
+    _set_failure(failure, record)
+
+
+def _set_failure(failure: str, record: Volume) -> None:
+    record.failure = failure
+    record.retry_at = asyncio.get_running_loop().time() + _RETRY if failure else 0.0
