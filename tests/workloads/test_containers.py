@@ -500,6 +500,50 @@ async def test_leftovers_are_removed_once_the_runtime_answers(tmp_path, runtime,
         await eventually(lambda: "left" not in [each.name for each in runtime.containers.values()])
 
 
+async def vanish(plane: ContainerPlane, name: str) -> None:
+    """Delete a Container, and take its finalizer away: nothing waits for its container."""
+    await plane.client.delete(await plane.client.get(Container, Key("", name)))
+    await plane.client.patch(Container, Key("", name), MergePatch({"metadata": {"finalizers": None}}))
+    await plane.until_gone(Container, name)
+
+
+async def test_a_container_without_its_object_is_removed_once_the_runtime_answers(
+    plane: ContainerPlane, runtime, monkeypatch
+):
+    """Rule: the removal is repeated with a pause."""
+    monkeypatch.setattr("steersman.workloads.controllers.container_work.RETRY", 0.5)
+    await plane.container()
+    await plane.until_state("web", "Running")
+    runtime.outage = "down"
+    await vanish(plane, "web")
+    times: list[float] = []
+    find = runtime.find
+
+    async def timed(container: str) -> object:
+        times.append(asyncio.get_running_loop().time())
+        return await find(container)
+
+    monkeypatch.setattr(runtime, "find", timed)
+    await eventually(lambda: len(times) >= 3)
+    assert times[2] - times[0] >= 1.0
+    runtime.outage = ""
+    await eventually(lambda: runtime.containers == {})
+
+
+async def test_a_persistent_container_survives_also_if_its_object_lost_its_finalizer(plane: ContainerPlane, runtime):
+    runtime.gates["stop"] = asyncio.Event()
+    await plane.container(persistent=True, container_name="db")
+    await plane.until_state("web", "Running")
+    await plane.change("web", stop=True)
+    await eventually(lambda: calls(runtime, "stop"))
+    # The stop is still under way, so the controller keeps the finalizer.
+    await vanish(plane, "web")
+    runtime.gates["stop"].set()
+    await plane.container("other")
+    await plane.until_state("other", "Running")
+    assert calls(runtime, "remove") == []
+
+
 # modes and lifecycle keys
 
 

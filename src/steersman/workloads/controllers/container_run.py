@@ -64,6 +64,8 @@ class Run(msgspec.Struct, kw_only=True):
     stop_asked: bool = False
     over: bool = False
     removed: bool = False
+    stays: bool = False
+    """Whether the container outlives its object."""
     failure: str = ""
     """Why the container did not start, as a sentence."""
     start_code: int | None = None

@@ -106,11 +106,15 @@ class _Containers:
     async def reconcile(self, ctx: Context, request: Request) -> Outcome:
         """Bring one Container closer to its spec."""
         container = await ctx.client.find(Container, request.key)
-        self._remove_replaced(request.key, container.uid if container is not None else "")
+        pause = self._remove_replaced(request.key, container.uid if container is not None else "")
         if container is None:
             self._wait_no_longer(request.key)
-            return Done()
+        outcome = await self._reconcile(ctx, container) if container is not None else Done()
+        return RequeueAfter(pause) if pause is not None and isinstance(outcome, Done) else outcome
+
+    async def _reconcile(self, ctx: Context, container: Container) -> Outcome:
         run = self._world.record(container)
+        run.stays = not removes(container.spec)
         if container.deleting:
             return await self._delete(ctx, container, run)
         attach = attach_of(container.spec)
@@ -415,16 +419,27 @@ class _Containers:
             await self._write(ctx, container, run, "")
         return True
 
-    def _remove_replaced(self, key: Key, uid: str) -> None:
-        """Remove the containers of objects that vanished without their finalizer."""
+    def _remove_replaced(self, key: Key, uid: str) -> float | None:
+        """Remove the containers of objects that vanished without their finalizer.
+
+        Returns the seconds until a removal that failed is repeated; None without one.
+        """
+        pause: float | None = None
         for other, run in self._world.replaced(key, uid):
             self._health.forget(other)
             if run.work:
                 continue
-            if run.removed or not run.created:
+            if run.removed or run.stays or not run.created:
+                if run.output is not None:
+                    run.output.stop()
                 self._world.forget(other)
                 continue
-            self._work.remove_lost(other, run)
+            left = run.retry_at - asyncio.get_running_loop().time()
+            if left > 0:
+                pause = min(left, pause or left)
+            else:
+                self._work.remove_lost(other, run)
+        return pause
 
 
 def _port_key(container: Container, port: int) -> str:
