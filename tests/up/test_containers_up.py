@@ -2,7 +2,9 @@
 
 import asyncio
 import json
+import os
 import signal
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -92,6 +94,33 @@ async def test_what_a_killed_session_leaves_is_found_by_its_label(projects: tupl
         assert podman("ps", "--all", "--quiet", "--filter", f"name=^{theirs}$")
     finally:
         podman("rm", "--force", theirs)
+
+
+def reapers(session: int) -> list[int]:
+    """The pids of the reapers that a session has started."""
+    found: list[int] = []
+    for each in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            parent = int((each / "stat").read_text().rpartition(")")[2].split()[1])
+            if parent == session and b"reaper.py" in (each / "cmdline").read_bytes():
+                found.append(int(each.name))
+    return found
+
+
+async def test_down_removes_what_is_left_of_a_session_whose_reaper_was_killed_too(projects: tuple[Project, Project]):
+    """It says that it has cleaned up."""
+    project, _ = projects
+    project.write_services(WEB + "}")
+    async with project.up("--plain") as session:
+        await session.until("web runs")
+        left = reapers(session.process.pid)
+        assert left
+        for pid in (*left, session.process.pid):
+            os.kill(pid, signal.SIGKILL)
+        await session.process.wait()
+    assert names(project) == [f"{project.name}-web-1"]
+    assert "cleaned up after it" in await project.run("down")
+    assert names(project) == []
 
 
 async def test_host_gateway_is_the_address_of_the_host(projects: tuple[Project, Project]):

@@ -29,6 +29,7 @@ from steersman.controlplane import ControlPlane, PathHandler, Validator
 from steersman.manager import Manager
 from steersman.objects import Object
 from steersman.objects.field_problems import FieldProblem, problem
+from steersman.workloads.containers import ContainerRuntimeError
 from steersman.workloads.controllers.container_execs import container_execs
 from steersman.workloads.controllers.container_network_connections import container_network_connections
 from steersman.workloads.controllers.container_networks import container_networks
@@ -123,6 +124,20 @@ class DeveloperControlPlane:
         """Set when a client has asked for the end, or a controller has failed."""
         assert self.shutdown is not None
         return self.shutdown.stopping
+
+    async def remove_leftovers(self) -> str:
+        """Remove what killed sessions left in the container runtime, if one of this folder had containers.
+
+        Returns why they may still be there; empty if none is. A control plane with Containers does it by itself.
+        """
+        assert self.session is not None
+        assert self.parts is not None
+        try:
+            if self.session.containers.exists():
+                await self.parts.containers.harvest()
+        except ContainerRuntimeError as error:
+            return str(error)
+        return ""
 
     @property
     def _running_plane(self) -> ControlPlane:

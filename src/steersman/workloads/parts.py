@@ -51,8 +51,8 @@ async def real_parts(
     async with AsyncExitStack() as stack:
         processes = await stack.enter_async_context(ZygoteRunner())
         name = f"{session.root.name[:40]}-{aio.name_suffix(8)}"
-        dialect, record = DOCKER if runtime == "docker" else PODMAN, session.state / "containers"
-        containers = CommandLineRunner(dialect, processes, session=name, record=record)
+        dialect = DOCKER if runtime == "docker" else PODMAN
+        containers = CommandLineRunner(dialect, processes, session=name, record=session.containers)
         prober = await stack.enter_async_context(RealProber(processes))
         yield Parts(
             processes=processes,

@@ -22,6 +22,11 @@ class SessionFolder(msgspec.Struct, frozen=True, kw_only=True):
     #: What a later session needs: ports, persistent processes.
     state: Path
 
+    @property
+    def containers(self) -> Path:
+        """The record of containers."""
+        return self.state / "containers"
+
 
 def open_session(root: Path | None = None, *, kubeconfig: Path | None = None) -> SessionFolder:
     """Create the folders of a session with mode 0700; without a root, a new one in the temporary folder.
