@@ -1,42 +1,35 @@
-"""Public names that are imported on first use, each listed once.
+"""Names that a package imports on first use.
 
     if TYPE_CHECKING:
         from steersman.client import Client as Client
     else:
-        __getattr__, __dir__ = lazy_names()
+        __getattr__, __dir__ = lazy_names(__name__, {"steersman.client": ["Client"]})
 
-Type checkers read the list as imports. Python does not run it: `lazy_names` reads it from the module's compiled code,
-so it also works where no source is installed.
+Type checkers and import-linter read the imports, Python reads the table; a test compares the two.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
-from types import CodeType
 from typing import Any
 
 
-def lazy_names(needs: Mapping[str, str] | None = None) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Make ``__getattr__`` and ``__dir__`` of the calling module, for the names that it imports from this package.
+def lazy_names(
+    package: str, table: Mapping[str, Iterable[str]], *, needs: Mapping[str, str] | None = None
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Make ``__getattr__`` and ``__dir__`` of a package, for a table of modules and the names to import from them.
 
-    ``needs`` has the message for each optional package that is not installed.
+    ``__dir__`` lists ``__all__`` if the package has one. ``needs`` has the message for each optional package that is not
+    installed.
     """
-    frame = sys._getframe(1)  # noqa: SLF001 - the only way to the code of a module that is being imported
-    code, module = frame.f_code, frame.f_globals
-    homes: dict[str, str] = {}
-
-    def listed() -> dict[str, str]:
-        if not homes:
-            homes.update(_imports(code))
-        return homes
+    homes = {name: home for home, names in table.items() for name in names}
+    module = vars(sys.modules[package])
 
     def get(name: str) -> Any:
-        if name == "__all__":
-            return sorted(listed())
-        if name.startswith("__") or name not in listed():
-            raise AttributeError(f"module {module['__name__']!r} has no attribute {name!r}")
+        if name not in homes:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
         try:
             module[name] = value = getattr(import_module(homes[name]), name)
         except ModuleNotFoundError as error:
@@ -47,20 +40,6 @@ def lazy_names(needs: Mapping[str, str] | None = None) -> tuple[Callable[[str], 
         return value
 
     def names() -> list[str]:
-        return sorted({*listed(), *(name for name in module if name.startswith("__"))})
+        return sorted({*module.get("__all__", homes), *(name for name in module if name.startswith("__"))})
 
     return get, names
-
-
-def _imports(code: CodeType) -> dict[str, str]:
-    """The names that a module imports from public modules of this package, with these modules."""
-    from dis import get_instructions  # noqa: PLC0415 - not needed to import the package
-
-    homes: dict[str, str] = {}
-    home = ""
-    for instruction in get_instructions(code):
-        if instruction.opname == "IMPORT_NAME":
-            home = instruction.argval
-        elif instruction.opname == "IMPORT_FROM" and home.startswith("steersman.") and "._" not in home:
-            homes[instruction.argval] = home
-    return homes

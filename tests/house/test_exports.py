@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 import steersman
 from samples.surfaces import exports, surfaces
@@ -62,6 +65,31 @@ def test_type_checkers_see_every_public_name(tmp_path: Path) -> None:
             seen[names[int(revealed[1])]] = revealed[2]
     assert [name for name in names if name not in seen] == []
     assert [name for name, kind in seen.items() if kind in {"Any", "Unknown", "object"}] == []
+
+
+def lazy_imports(source: str) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+    """The imports of a package under ``TYPE_CHECKING``, and its table of lazy names: modules, and names from them."""
+    imports: dict[str, list[str]] = {}
+    table: dict[str, list[str]] = {}
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            for statement in node.body:
+                assert isinstance(statement, ast.ImportFrom)
+                imports.setdefault(statement.module or "", []).extend(alias.name for alias in statement.names)
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) == "lazy_names":
+            table = ast.literal_eval(node.args[1])
+    return imports, table
+
+
+LAZY = [path for path in sorted(PACKAGE.rglob("__init__.py")) if "lazy_names(" in path.read_text(encoding="utf-8")]
+
+
+@pytest.mark.parametrize("path", LAZY, ids=lambda path: path.parent.name)
+def test_python_and_type_checkers_see_the_same_lazy_names(path: Path) -> None:
+    """A name in the imports alone fails when it is used, a name in the table alone has no type."""
+    imports, table = lazy_imports(path.read_text(encoding="utf-8"))
+    assert imports
+    assert table == imports
 
 
 def modules_after(statement: str) -> set[str]:

@@ -88,5 +88,54 @@ if TYPE_CHECKING:
     )
 else:
     __getattr__, __dir__ = lazy_names(
-        needs={"cryptography": "certificates need the package cryptography: pip install 'steersman[server]'"}
+        __name__,
+        {
+            "steersman.apiserver.admission": ["AdmissionFunction", "Attributes", "Plugin"],
+            "steersman.apiserver.chain": [
+                "Access",
+                "AuditFile",
+                "AuditHook",
+                "Authorizer",
+                "Decision",
+                "Rbac",
+                "RequestLimits",
+                "always_allow",
+            ],
+            "steersman.apiserver.context": ["Limits"],
+            "steersman.apiserver.custom_resources": ["CustomSubresource", "Validator"],
+            "steersman.apiserver.errors": ["RequestRejected"],
+            "steersman.apiserver.handlers": [
+                "Answer",
+                "PathHandler",
+                "PathRequest",
+                "SubresourceHandler",
+                "SubresourceRequest",
+            ],
+            "steersman.apiserver.identity": ["IN_PROCESS", "User"],
+            "steersman.apiserver.options": ["ServerOptions"],
+            "steersman.apiserver.quotas": ["DEVICE_CLASSES", "counted_resources", "recounted"],
+            "steersman.apiserver.registry": ["Definition", "Strategy"],
+            "steersman.apiserver.request": ["ChainHandler", "NextHandler", "RequestInfo", "Route", "ServerRequest"],
+            "steersman.apiserver.server": ["ApiServer"],
+            "steersman.apiserver.serving": ["Authority", "Served", "serve", "write_kubeconfig"],
+            "steersman.apiserver.storage": [
+                "Change",
+                "Compacted",
+                "JournaledStorage",
+                "MemoryStorage",
+                "Record",
+                "Storage",
+                "StorageError",
+            ],
+            "steersman.apiserver.storage.ownership": ["check_owned_folder"],
+            "steersman.apiserver.webhooks": [
+                "CallFailed",
+                "ReviewHandler",
+                "ServiceReference",
+                "ServiceResolver",
+                "WebhookCaller",
+                "WebhookTarget",
+            ],
+        },
+        needs={"cryptography": "certificates need the package cryptography: pip install 'steersman[server]'"},
     )

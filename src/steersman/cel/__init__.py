@@ -36,4 +36,19 @@ if TYPE_CHECKING:
     from steersman.cel.verdicts import RuleVerdict as RuleVerdict
 else:
     # Loaded on first use: few kinds have rules.
-    __getattr__, __dir__ = lazy_names()
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "steersman.cel.environment": [
+                "Budget",
+                "BudgetExceeded",
+                "CompiledExpression",
+                "Environment",
+                "LazyFields",
+            ],
+            "steersman.cel.rule_node": ["has_rules"],
+            "steersman.cel.rules": ["Rules", "compile_rules", "rules_of"],
+            "steersman.cel.values": ["CelError", "MadeObject"],
+            "steersman.cel.verdicts": ["RuleVerdict"],
+        },
+    )

@@ -102,4 +102,20 @@ if TYPE_CHECKING:
     from steersman.client.raw_reads import RawReads as RawReads, RawWatch as RawWatch
     from steersman.client.redaction import redacted_text as redacted_text
 else:
-    __getattr__, __dir__ = lazy_names()
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "steersman.client.applied_intent": ["extract_applied", "intent_of", "merge_schema_of"],
+            "steersman.client.configuration.discovery_order": ["discover_config"],
+            "steersman.client.configuration.kubeconfig": [
+                "Kubeconfig",
+                "load_kubeconfig",
+                "parse_kubeconfig",
+                "read_kubeconfig",
+            ],
+            "steersman.client.configuration.pod_config": ["in_cluster_config"],
+            "steersman.client.events.recorder": ["EventRecorder", "EventStatistics"],
+            "steersman.client.raw_reads": ["RawReads", "RawWatch"],
+            "steersman.client.redaction": ["redacted_text"],
+        },
+    )

@@ -48,4 +48,23 @@ if TYPE_CHECKING:
         type_name as type_name,
     )
 else:
-    __getattr__, __dir__ = lazy_names()
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "steersman.golang.base64": ["base64_problem"],
+            "steersman.golang.durations": ["duration_nanoseconds", "printed_duration"],
+            "steersman.golang.json_encoder": ["escape_html", "printed_json"],
+            "steersman.golang.json_errors": ["cannot_unmarshal", "json_problem", "json_type", "too_large_number"],
+            "steersman.golang.json_syntax": ["json_syntax_problem"],
+            "steersman.golang.json_text": ["readable_json"],
+            "steersman.golang.mail": ["is_email"],
+            "steersman.golang.netip": ["Address", "parse_address", "parse_prefix"],
+            "steersman.golang.numbers": ["printed_number"],
+            "steersman.golang.portable_patterns": ["check_pattern"],
+            "steersman.golang.quotes": ["cut", "quoted", "quoted_bytes", "quoted_in_full"],
+            "steersman.golang.strconv": ["parse_int", "parse_uint"],
+            "steersman.golang.times": ["time_problem"],
+            "steersman.golang.url": ["is_uri", "uri_problem", "url_problem"],
+            "steersman.golang.values": ["deeply_equal", "printed_value", "type_name"],
+        },
+    )

@@ -67,4 +67,39 @@ if TYPE_CHECKING:
     from steersman.patterns.state_machine import StateMachine as StateMachine, finalizer as finalizer, state as state
     from steersman.patterns.status_reports import Report as Report, Seen as Seen, reports as reports
 else:
-    __getattr__, __dir__ = lazy_names()
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "steersman.controller": ["Done", "RequeueAfter"],
+            "steersman.patterns.children": [
+                "ChildIdentity",
+                "ChildKind",
+                "ChildOptions",
+                "Children",
+                "Output",
+                "Outputs",
+                "child",
+            ],
+            "steersman.patterns.daemons": ["Daemon", "DaemonRun", "DaemonRuns", "daemon"],
+            "steersman.patterns.external": [
+                "Absent",
+                "Api",
+                "Broken",
+                "CallLimit",
+                "External",
+                "ExternalKey",
+                "Present",
+                "ServiceBusy",
+                "ServiceRefused",
+                "Working",
+            ],
+            "steersman.patterns.machine": ["MachineGraph"],
+            "steersman.patterns.machine.finalizers": ["add_finalizer", "has_finalizer", "remove_finalizer"],
+            "steersman.patterns.machine.steps": ["Failed", "Goto", "Next", "Step", "Wait"],
+            "steersman.patterns.operators": ["GenerateOperator", "ReconcileOperator", "generates", "reconciles"],
+            "steersman.patterns.readiness": ["Readiness", "readiness_of"],
+            "steersman.patterns.reconciler": ["MachineReconciler"],
+            "steersman.patterns.state_machine": ["StateMachine", "finalizer", "state"],
+            "steersman.patterns.status_reports": ["Report", "Seen", "reports"],
+        },
+    )

@@ -44,4 +44,11 @@ if TYPE_CHECKING:
     from steersman.projects.project import Project as Project
     from steersman.projects.unfinished_work import stopping_work as stopping_work
 else:
-    __getattr__, __dir__ = lazy_names()
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "steersman.projects.changes": ["AppliedChanges", "apply_application", "apply_objects"],
+            "steersman.projects.project": ["Project"],
+            "steersman.projects.unfinished_work": ["stopping_work"],
+        },
+    )

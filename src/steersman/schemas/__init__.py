@@ -65,4 +65,27 @@ if TYPE_CHECKING:
         version_differences as version_differences,
     )
 else:
-    __getattr__, __dir__ = lazy_names()
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "steersman.schemas.docstrings": ["class_description", "own_descriptions"],
+            "steersman.schemas.field_path": ["PathRefused", "resolve_path"],
+            "steersman.schemas.schema_texts": [
+                "SCHEMA_FIELDS",
+                "list_text",
+                "pointer_text",
+                "printed_schema",
+                "struct_text",
+            ],
+            "steersman.schemas.structural_defaults": ["default_problems", "is_pruned"],
+            "steersman.schemas.structural_keywords": [
+                "SCHEMA_TYPES",
+                "Leniency",
+                "is_atomic_set",
+                "keyword_problems",
+                "map_key_problems",
+            ],
+            "steersman.schemas.structural_rules": ["conversion_problem", "is_schema", "structural_problems"],
+            "steersman.schemas.versions": ["convert_parts", "lacks_parts", "removed_parts", "version_differences"],
+        },
+    )

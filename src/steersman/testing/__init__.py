@@ -44,4 +44,20 @@ if TYPE_CHECKING:
     from steersman.testing.workload_runner import WorkloadRunner as WorkloadRunner
     from steersman.testing.write_watch import RecordedWrite as RecordedWrite, Writes as Writes
 else:
-    __getattr__, __dir__ = lazy_names()
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "steersman.testing.assertions": ["consistently", "eventually"],
+            "steersman.testing.clock": ["Clock"],
+            "steersman.testing.engine.engine": ["Engine", "EngineStart"],
+            "steersman.testing.engine.errors": ["EngineError", "KubectlError"],
+            "steersman.testing.engine.parts": ["EtcdMember", "KubeApiServer", "KubeControllerManager", "Part"],
+            "steersman.testing.fault_proxy": ["FaultProxy"],
+            "steersman.testing.operators": ["Operator"],
+            "steersman.testing.plane": ["Plane"],
+            "steersman.testing.pods.runner": ["PodRunner"],
+            "steersman.testing.pods.status": ["PodFailed", "PodOutcome", "PodRunning", "PodSucceeded", "PodWaiting"],
+            "steersman.testing.workload_runner": ["WorkloadRunner"],
+            "steersman.testing.write_watch": ["RecordedWrite", "Writes"],
+        },
+    )

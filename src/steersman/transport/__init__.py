@@ -63,5 +63,22 @@ if TYPE_CHECKING:
     from steersman.transport.peer import Peer as Peer, current_peer as current_peer, peer_user as peer_user
 else:
     __getattr__, __dir__ = lazy_names(
-        {"cryptography": "creating certificates needs the package cryptography: pip install 'steersman[webhooks]'"}
+        __name__,
+        {
+            "steersman.transport.buffered_response": ["BufferedResponse"],
+            "steersman.transport.certificates": [
+                "CertificateFacts",
+                "CertificateIssuer",
+                "PemKeyPair",
+                "certificates_in",
+                "common_name",
+            ],
+            "steersman.transport.http": ["HttpTransport"],
+            "steersman.transport.listener": ["HttpListener"],
+            "steersman.transport.measurements": ["MeasuredTransport", "RequestMeasurements"],
+            "steersman.transport.peer": ["Peer", "current_peer", "peer_user"],
+        },
+        needs={
+            "cryptography": "creating certificates needs the package cryptography: pip install 'steersman[webhooks]'"
+        },
     )

@@ -16,4 +16,12 @@ if TYPE_CHECKING:
     from steersman.ui.refusal import ActionRefused as ActionRefused
     from steersman.ui.rows import CONDITIONS as CONDITIONS, Row as Row, failed_dependency as failed_dependency
 else:
-    __getattr__, __dir__ = lazy_names()
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "steersman.ui.board": ["Board"],
+            "steersman.ui.joined_logs": ["LogLine"],
+            "steersman.ui.refusal": ["ActionRefused"],
+            "steersman.ui.rows": ["CONDITIONS", "Row", "failed_dependency"],
+        },
+    )

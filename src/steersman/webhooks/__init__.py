@@ -37,4 +37,10 @@ if TYPE_CHECKING:
     from steersman.webhooks.certificate_secret import CertificateSecret as CertificateSecret
     from steersman.webhooks.serving import ServedWebhooks as ServedWebhooks, serve_webhooks as serve_webhooks
 else:
-    __getattr__, __dir__ = lazy_names()
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "steersman.webhooks.certificate_secret": ["CertificateSecret"],
+            "steersman.webhooks.serving": ["ServedWebhooks", "serve_webhooks"],
+        },
+    )

@@ -57,4 +57,26 @@ if TYPE_CHECKING:
     from steersman.workloads.templates import reached_services as reached_services
     from steersman.workloads.transitions import TRANSITIONS as TRANSITIONS
 else:
-    __getattr__, __dir__ = lazy_names()
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "steersman.workloads.containers": ["ContainerRunner", "ContainerRuntimeError", "attach_arguments"],
+            "steersman.workloads.control_plane": ["DeveloperControlPlane", "PartsFactory"],
+            "steersman.workloads.environment": ["MASK", "masked"],
+            "steersman.workloads.files": ["FileWatcher", "Watched", "has_match"],
+            "steersman.workloads.launch_subresource": ["ProgramContext", "read_context"],
+            "steersman.workloads.linked_files": ["open_readable"],
+            "steersman.workloads.monitored_process": ["is_suspended", "start_time", "wait_for_end"],
+            "steersman.workloads.parts": ["Parts", "real_parts", "simulated_parts"],
+            "steersman.workloads.processes": [
+                "CannotRun",
+                "ForegroundCommand",
+                "TerminalConnection",
+                "kill_session_processes",
+                "run_in_foreground",
+            ],
+            "steersman.workloads.session": ["open_session", "state_home"],
+            "steersman.workloads.templates": ["reached_services"],
+            "steersman.workloads.transitions": ["TRANSITIONS"],
+        },
+    )

@@ -33,4 +33,18 @@ if TYPE_CHECKING:
         always_allow as always_allow,
     )
 else:
-    __getattr__, __dir__ = lazy_names()
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "steersman.apiserver.chain.assembly": ["chain", "unlimited"],
+            "steersman.apiserver.chain.audit": ["Audit", "AuditFile", "AuditHook", "AuthenticationAudit"],
+            "steersman.apiserver.chain.authentication": ["Authentication", "everybody_is"],
+            "steersman.apiserver.chain.authorization": ["Authorization"],
+            "steersman.apiserver.chain.flow_control": ["FlowControl"],
+            "steersman.apiserver.chain.impersonation": ["ImpersonationHandler"],
+            "steersman.apiserver.chain.limits": ["RequestLimits"],
+            "steersman.apiserver.chain.rbac": ["Rbac"],
+            "steersman.apiserver.chain.reviews": ["Reviews"],
+            "steersman.apiserver.identity": ["Access", "Authorizer", "Decision", "always_allow"],
+        },
+    )

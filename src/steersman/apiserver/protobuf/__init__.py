@@ -21,4 +21,17 @@ if TYPE_CHECKING:
         watch_frame as watch_frame,
     )
 else:
-    __getattr__, __dir__ = lazy_names()
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "steersman.apiserver.protobuf.reader": [
+                "Envelope",
+                "Malformed",
+                "Message",
+                "fields_of",
+                "read_envelope",
+                "read_message",
+            ],
+            "steersman.apiserver.protobuf.writer": ["ListWriter", "has_protobuf", "to_protobuf", "watch_frame"],
+        },
+    )

@@ -20,4 +20,21 @@ if TYPE_CHECKING:
     )
     from steersman.apiserver.webhooks.validation import ValidatingWebhooks as ValidatingWebhooks
 else:
-    __getattr__, __dir__ = lazy_names()
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "steersman.apiserver.webhooks.configurations": ["Configurations"],
+            "steersman.apiserver.webhooks.https_calls": ["WebhookCalls"],
+            "steersman.apiserver.webhooks.mutation": ["MutatingWebhooks"],
+            "steersman.apiserver.webhooks.services": ["StoredServices"],
+            "steersman.apiserver.webhooks.targets": [
+                "CallFailed",
+                "ReviewHandler",
+                "ServiceReference",
+                "ServiceResolver",
+                "WebhookCaller",
+                "WebhookTarget",
+            ],
+            "steersman.apiserver.webhooks.validation": ["ValidatingWebhooks"],
+        },
+    )

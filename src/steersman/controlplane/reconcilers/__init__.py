@@ -12,4 +12,14 @@ if TYPE_CHECKING:
     from steersman.controlplane.root_ca import RootCertificates as RootCertificates
     from steersman.controlplane.service_accounts import ServiceAccounts as ServiceAccounts
 else:
-    __getattr__, __dir__ = lazy_names()
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "steersman.controlplane.aggregated_roles": ["AggregatedRoles"],
+            "steersman.controlplane.garbage_collector": ["GarbageCollector"],
+            "steersman.controlplane.namespaces": ["Namespaces"],
+            "steersman.controlplane.quota_usage": ["QuotaUsage"],
+            "steersman.controlplane.root_ca": ["RootCertificates"],
+            "steersman.controlplane.service_accounts": ["ServiceAccounts"],
+        },
+    )

@@ -21,4 +21,11 @@ if TYPE_CHECKING:
         Wait as Wait,
     )
 else:
-    __getattr__, __dir__ = lazy_names()
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "steersman.patterns.machine.definition": ["Machine"],
+            "steersman.patterns.machine.graph": ["MachineGraph", "StateNode"],
+            "steersman.patterns.machine.steps": ["Failed", "Goto", "Next", "Step", "Wait"],
+        },
+    )

@@ -20,4 +20,9 @@ if TYPE_CHECKING:
         run_terminal as run_terminal,
     )
 else:
-    __getattr__, __dir__ = lazy_names()
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "steersman.ui.terminal.session": ["TerminalOptions", "has_terminal", "run_terminal"],
+        },
+    )

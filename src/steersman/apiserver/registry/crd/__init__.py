@@ -13,4 +13,14 @@ if TYPE_CHECKING:
         validate_crd_update as validate_crd_update,
     )
 else:
-    __getattr__, __dir__ = lazy_names()
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "steersman.apiserver.registry.crd.defaults": ["default_crd", "empty_crd"],
+            "steersman.apiserver.registry.crd.validation": [
+                "validate_crd",
+                "validate_crd_status",
+                "validate_crd_update",
+            ],
+        },
+    )
