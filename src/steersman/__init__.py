@@ -3,9 +3,10 @@
 Typed resources, a client for any Kubernetes API server, controllers, an API server in your process, and the real
 kube-apiserver in your tests.
 
-This module exports the names that most programs need. `steersman.markers` has the constraints of fields,
-`steersman.errors` the errors, and the other packages (``steersman.controller``, ``steersman.manager``, ...) the names
-for special purposes. Each name is imported on first use, so a program loads only the packages that it uses.
+This module has the names that most programs need. `steersman.markers` has the constraints of fields, `steersman.errors`
+the errors, and other packages (``steersman.controller``, ``steersman.webhooks``, ...) the names for special purposes. Each
+name is imported on first use, so a program loads only the packages that it uses. Programs may rely on the names in
+``__all__``, here and in those packages: docs/reference.md lists them.
 """
 
 from __future__ import annotations
@@ -121,3 +122,50 @@ else:
             ],
         },
     )
+
+__all__ = [
+    "ApiServer",
+    "Client",
+    "Condition",
+    "Context",
+    "ControlPlane",
+    "Done",
+    "HttpEndpoints",
+    "JsonPatch",
+    "Key",
+    "Kind",
+    "LeaderElection",
+    "Manager",
+    "MergePatch",
+    "Next",
+    "Object",
+    "ObjectMeta",
+    "Outputs",
+    "PrinterColumn",
+    "Quantity",
+    "Reconciler",
+    "Request",
+    "Requeue",
+    "RequeueAfter",
+    "Resource",
+    "ScaleSubresource",
+    "Spec",
+    "StateMachine",
+    "Status",
+    "Struct",
+    "TerminalError",
+    "Unstructured",
+    "Verbs",
+    "Wait",
+    "field",
+    "finalizer",
+    "find_condition",
+    "generates",
+    "now",
+    "reconciles",
+    "reports",
+    "retry_on_conflict",
+    "set_condition",
+    "set_owner",
+    "state",
+]

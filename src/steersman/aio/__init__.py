@@ -38,3 +38,12 @@ from steersman.aio.collector import collector_paused as collector_paused
 from steersman.aio.imports import check_not_importing as check_not_importing, importing as importing
 from steersman.aio.loop_call import call_on as call_on
 from steersman.aio.supervisor import Supervisor as Supervisor
+
+__all__ = [
+    "Supervisor",
+    "WallClock",
+    "bind",
+    "name_suffix",
+    "new_uid",
+    "randomness",
+]

@@ -8,9 +8,8 @@ Guarantees
 - Missing features are rejected, never ignored.
 
 `ApiServer` is the server, ``server.transport(user)`` connects to it without a socket, and `serve` puts it on a port.
-The rest is for its options: `User` and tokens, `Access` and `Decision` for an authorizer, `Plugin` and `Attributes` for
-admission, `AuditFile`, `Limits`, the stores; and for your own kinds (`Definition`, `Strategy`, `CustomSubresource`,
-`Validator`), paths (`PathRequest`, `Route`) and handlers (`ChainHandler`; more in ``steersman.apiserver.chain``).
+The other public names are for its options: `User` for tokens, `Access` and `Decision` for an authorizer, `Plugin` and
+`Attributes` for admission, `AuditFile`, `Limits`, the stores, `CustomSubresource` and `PathRequest` for functions of yours.
 """
 
 from __future__ import annotations
@@ -139,3 +138,29 @@ else:
         },
         needs={"cryptography": "certificates need the package cryptography: pip install 'steersman[server]'"},
     )
+
+__all__ = [
+    "Access",
+    "Attributes",
+    "AuditFile",
+    "Authority",
+    "Change",
+    "Compacted",
+    "CustomSubresource",
+    "Decision",
+    "JournaledStorage",
+    "Limits",
+    "MemoryStorage",
+    "PathRequest",
+    "Plugin",
+    "Record",
+    "RequestLimits",
+    "Served",
+    "ServerOptions",
+    "Storage",
+    "StorageError",
+    "SubresourceRequest",
+    "User",
+    "WebhookTarget",
+    "serve",
+]

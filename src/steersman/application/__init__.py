@@ -32,3 +32,6 @@ from steersman.application.source import (
     load_application as load_application,
     select_services as select_services,
 )
+
+#: Programs import nothing from this room: its names are for other rooms.
+__all__: list[str] = []

@@ -39,3 +39,7 @@ from steersman.cache.statistics import InformerStatistics as InformerStatistics,
 from steersman.cache.store import Store as Store, UnknownIndex as UnknownIndex
 from steersman.cache.stored_object import StoredObject as StoredObject, StoredView as StoredView
 from steersman.cache.versions import is_older as is_older
+
+__all__ = [
+    "KindOptions",
+]

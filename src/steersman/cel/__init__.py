@@ -52,3 +52,6 @@ else:
             "steersman.cel.verdicts": ["RuleVerdict"],
         },
     )
+
+#: Programs import nothing from this room: its names are for other rooms.
+__all__: list[str] = []

@@ -8,3 +8,6 @@ Guarantees
 """
 
 from steersman.cli.main import main as main
+
+#: Programs import nothing from this room: its names are for other rooms.
+__all__: list[str] = []

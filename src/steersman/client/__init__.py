@@ -119,3 +119,26 @@ else:
             "steersman.client.redaction": ["redacted_text"],
         },
     )
+
+__all__ = [
+    "Added",
+    "BasicAuth",
+    "BearerToken",
+    "Bookmark",
+    "ClientOptions",
+    "Config",
+    "Deleted",
+    "ExecPlugin",
+    "Impersonation",
+    "ListOf",
+    "Modified",
+    "OperationResult",
+    "RateLimit",
+    "RetryPolicy",
+    "ServerWarning",
+    "StrategicPatch",
+    "TokenFile",
+    "Undecodable",
+    "Watch",
+    "WatchEvent",
+]

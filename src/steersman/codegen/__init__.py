@@ -23,3 +23,6 @@ from steersman.codegen.openapi import (
     served_group_versions as served_group_versions,
 )
 from steersman.codegen.openapi_types import UnreadableSchema as UnreadableSchema
+
+#: Programs import nothing from this room: its names are for other rooms.
+__all__: list[str] = []

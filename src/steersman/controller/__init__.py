@@ -104,3 +104,29 @@ from steersman.controller.writes.applies import INTENT_ANNOTATION as INTENT_ANNO
 from steersman.controller.writes.pipeline import reconcile_pipeline as reconcile_pipeline
 from steersman.controller.writes.reconcile_client import ReconcileClient as ReconcileClient
 from steersman.controller.writes.write_log import Write as Write, WriteLog as WriteLog, WriteObserver as WriteObserver
+
+__all__ = [
+    "Cause",
+    "ChannelSource",
+    "ControllerBuilder",
+    "ControllerPlan",
+    "Emit",
+    "Events",
+    "ObjectEvent",
+    "Outcome",
+    "Predicate",
+    "QueueOptions",
+    "Source",
+    "Stores",
+    "View",
+    "annotations_changed",
+    "claim",
+    "claiming",
+    "controller_for",
+    "generation_changed",
+    "labeled",
+    "labels_changed",
+    "owners_through",
+    "resource_version_changed",
+    "when",
+]

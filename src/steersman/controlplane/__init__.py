@@ -17,3 +17,6 @@ from steersman.apiserver import (
 )
 from steersman.controlplane.assembly import CONTROLLERS as CONTROLLERS, is_controller as is_controller
 from steersman.controlplane.control_plane import ControlPlane as ControlPlane
+
+#: Programs import nothing from this room: its names are for other rooms.
+__all__: list[str] = []

@@ -25,3 +25,6 @@ from steersman.debug.text import (
     percent as percent,
     stamp as stamp,
 )
+
+#: Programs import nothing from this room: its names are for other rooms.
+__all__: list[str] = []

@@ -68,3 +68,6 @@ else:
             "steersman.golang.values": ["deeply_equal", "printed_value", "type_name"],
         },
     )
+
+#: Programs import nothing from this room: its names are for other rooms.
+__all__: list[str] = []

@@ -15,22 +15,23 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from steersman.kinds import index
-from steersman.kinds.definitions import definition, resolve, resources_of, schema_of
-from steersman.kinds.registry import all_group_versions, all_kinds, class_of, class_of_definition
+from steersman.kinds.definitions import (
+    definition as definition,
+    resolve as resolve,
+    resources_of as resources_of,
+    schema_of as schema_of,
+)
+from steersman.kinds.registry import (
+    all_group_versions as all_group_versions,
+    all_kinds as all_kinds,
+    class_of as class_of,
+    class_of_definition as class_of_definition,
+)
 
 if TYPE_CHECKING:
     from steersman.kinds.index import *  # noqa: F403 - the kinds by name, for type checkers; see __getattr__
 
-__all__ = [
-    "all_group_versions",
-    "all_kinds",
-    "class_of",
-    "class_of_definition",
-    "definition",
-    "resolve",
-    "resources_of",
-    "schema_of",
-]
+__all__: list[str] = []
 __all__ += index.__all__
 
 

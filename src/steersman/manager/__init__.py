@@ -31,3 +31,6 @@ from steersman.manager.signals import (
     end_process_after as end_process_after,
     on_signals as on_signals,
 )
+
+#: Programs import nothing from this room: its names are for other rooms.
+__all__: list[str] = []

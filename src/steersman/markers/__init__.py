@@ -13,6 +13,37 @@ import msgspec
 
 from steersman.golang import check_pattern
 
+__all__ = [
+    "AtLeastOneOf",
+    "AtMostOneOf",
+    "Description",
+    "EmbeddedResource",
+    "ExactlyOneOf",
+    "Example",
+    "ExternalDocs",
+    "Format",
+    "Immutable",
+    "Int32",
+    "ListAtomic",
+    "ListMap",
+    "ListSet",
+    "MapAtomic",
+    "MaxItems",
+    "MaxLength",
+    "MaxProperties",
+    "Maximum",
+    "MinItems",
+    "MinLength",
+    "MinProperties",
+    "Minimum",
+    "MultipleOf",
+    "Nullable",
+    "Pattern",
+    "PreserveUnknownFields",
+    "Rule",
+    "Title",
+]
+
 
 class Marker:
     """Base of all markers."""

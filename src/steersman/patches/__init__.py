@@ -89,3 +89,7 @@ from steersman.patches.strategic_merge import (
     apply_strategic_merge as apply_strategic_merge,
 )
 from steersman.patches.trees import check_depth as check_depth, json_equal as json_equal, quickly_equal as quickly_equal
+
+__all__ = [
+    "json_patch",
+]

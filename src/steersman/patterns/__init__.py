@@ -103,3 +103,28 @@ else:
             "steersman.patterns.status_reports": ["Report", "Seen", "reports"],
         },
     )
+
+__all__ = [
+    "Absent",
+    "Api",
+    "Broken",
+    "CallLimit",
+    "DaemonRun",
+    "External",
+    "ExternalKey",
+    "Failed",
+    "Goto",
+    "Present",
+    "Readiness",
+    "Seen",
+    "ServiceBusy",
+    "ServiceRefused",
+    "Step",
+    "Working",
+    "add_finalizer",
+    "child",
+    "daemon",
+    "has_finalizer",
+    "readiness_of",
+    "remove_finalizer",
+]

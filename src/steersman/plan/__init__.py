@@ -11,3 +11,10 @@ Guarantees
 from steersman.plan.dry_runs import only_dry_runs as only_dry_runs
 from steersman.plan.planner import plan_changes as plan_changes
 from steersman.plan.result import Plan as Plan, PlannedChange as PlannedChange, Remark as Remark
+
+__all__ = [
+    "Plan",
+    "PlannedChange",
+    "Remark",
+    "plan_changes",
+]

@@ -52,3 +52,6 @@ else:
             "steersman.projects.unfinished_work": ["stopping_work"],
         },
     )
+
+#: Programs import nothing from this room: its names are for other rooms.
+__all__: list[str] = []

@@ -89,3 +89,13 @@ else:
             "steersman.schemas.versions": ["convert_parts", "lacks_parts", "removed_parts", "version_differences"],
         },
     )
+
+__all__ = [
+    "admitted",
+    "crd_for",
+    "crd_yaml",
+    "problems",
+    "schema_for",
+    "validate",
+    "validate_tree",
+]

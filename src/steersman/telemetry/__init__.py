@@ -67,3 +67,15 @@ from steersman.telemetry.tracebacks import (
     passed_user_code as passed_user_code,
     user_frames as user_frames,
 )
+
+__all__ = [
+    "Counter",
+    "CounterOf",
+    "Gauge",
+    "GaugeOf",
+    "Histogram",
+    "HistogramOf",
+    "Registry",
+    "configure_logging",
+    "expose",
+]

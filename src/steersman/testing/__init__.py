@@ -61,3 +61,22 @@ else:
             "steersman.testing.write_watch": ["RecordedWrite", "Writes"],
         },
     )
+
+__all__ = [
+    "Clock",
+    "Engine",
+    "EngineError",
+    "KubectlError",
+    "Operator",
+    "Plane",
+    "PodFailed",
+    "PodOutcome",
+    "PodRunner",
+    "PodRunning",
+    "PodSucceeded",
+    "PodWaiting",
+    "WorkloadRunner",
+    "Writes",
+    "consistently",
+    "eventually",
+]

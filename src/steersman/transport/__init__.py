@@ -82,3 +82,7 @@ else:
             "cryptography": "creating certificates needs the package cryptography: pip install 'steersman[webhooks]'"
         },
     )
+
+__all__ = [
+    "ServerTls",
+]

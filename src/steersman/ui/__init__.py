@@ -13,6 +13,7 @@ from steersman._lazy_names import lazy_names
 if TYPE_CHECKING:
     from steersman.ui.board import Board as Board
     from steersman.ui.joined_logs import LogLine as LogLine
+    from steersman.ui.page import Dashboard as Dashboard, new_link as new_link
     from steersman.ui.refusal import ActionRefused as ActionRefused
     from steersman.ui.rows import CONDITIONS as CONDITIONS, Row as Row, failed_dependency as failed_dependency
 else:
@@ -21,7 +22,15 @@ else:
         {
             "steersman.ui.board": ["Board"],
             "steersman.ui.joined_logs": ["LogLine"],
+            "steersman.ui.page": ["Dashboard", "new_link"],
             "steersman.ui.refusal": ["ActionRefused"],
             "steersman.ui.rows": ["CONDITIONS", "Row", "failed_dependency"],
         },
     )
+
+__all__ = [
+    "ActionRefused",
+    "Board",
+    "Dashboard",
+    "new_link",
+]

@@ -15,9 +15,12 @@ from typing import TYPE_CHECKING
 from steersman._lazy_names import lazy_names
 from steersman.objects.field_problems import (
     FieldProblem as FieldProblem,
+    duplicate as duplicate,
     forbidden as forbidden,
     invalid as invalid,
     required as required,
+    too_long as too_long,
+    unsupported as unsupported,
 )
 from steersman.webhooks.conversion import SAVED_FIELDS as SAVED_FIELDS, VersionConverter as VersionConverter
 from steersman.webhooks.endpoint import WebhookEndpoint as WebhookEndpoint
@@ -44,3 +47,21 @@ else:
             "steersman.webhooks.serving": ["ServedWebhooks", "serve_webhooks"],
         },
     )
+
+__all__ = [
+    "Admitted",
+    "Denied",
+    "FieldProblem",
+    "Review",
+    "VersionConverter",
+    "WebhookEndpoint",
+    "WebhookServer",
+    "duplicate",
+    "forbidden",
+    "invalid",
+    "mutates",
+    "required",
+    "too_long",
+    "unsupported",
+    "validates",
+]

@@ -90,3 +90,6 @@ from steersman.wire.table import (
     print_table as print_table,
 )
 from steersman.wire.version import ServerVersion as ServerVersion, parse_version as parse_version
+
+#: Programs import nothing from this room: its names are for other rooms.
+__all__: list[str] = []

@@ -80,3 +80,8 @@ else:
             "steersman.workloads.transitions": ["TRANSITIONS"],
         },
     )
+
+__all__ = [
+    "DeveloperControlPlane",
+    "TerminalConnection",
+]
