@@ -73,6 +73,7 @@ class Bookmark(msgspec.Struct, frozen=True):
     initial_events_end: bool = False
 
 
+#: What a watch yields.
 WatchEvent: TypeAlias = Added[T] | Modified[T] | Deleted[T] | Bookmark | Undecodable
 
 

@@ -59,6 +59,7 @@ class RequeueAfter(msgspec.Struct, frozen=True):
         return max(float(self.seconds), SOONEST)
 
 
+#: How a reconcile ends: the return value of a reconciler.
 Outcome: TypeAlias = Done | Requeue | RequeueAfter
 
 

@@ -83,5 +83,5 @@ class Failed(msgspec.Struct, frozen=True):
         _check_reason("Failed", self.reason)
 
 
-#: `RequeueAfter` is `Done` plus a reconcile after so many seconds, for example to renew a certificate in time.
+#: What a state returns. `RequeueAfter` is `Done` plus a reconcile after so many seconds, for example to renew a certificate.
 Step: TypeAlias = Next | Goto | Wait | Done | RequeueAfter | Failed

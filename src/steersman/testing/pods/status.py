@@ -59,6 +59,7 @@ class PodFailed(msgspec.Struct, frozen=True):
             raise ValueError("PodFailed needs a non-zero exit code; use PodSucceeded() for a Pod that exits with 0")
 
 
+#: What becomes of a Pod: the return value of the function ``outcome`` of a `PodRunner`.
 PodOutcome: TypeAlias = PodRunning | PodWaiting | PodSucceeded | PodFailed
 
 
