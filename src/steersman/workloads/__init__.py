@@ -60,7 +60,12 @@ else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
-            "steersman.workloads.containers": ["ContainerRunner", "ContainerRuntimeError", "attach_arguments"],
+            "steersman.workloads.containers": [
+                "ContainerRunner",
+                "ContainerRuntimeError",
+                "attach_arguments",
+                "reported_error",
+            ],
             "steersman.workloads.control_plane": ["DeveloperControlPlane", "PartsFactory"],
             "steersman.workloads.environment": ["MASK", "masked"],
             "steersman.workloads.files": ["FileWatcher", "Watched", "has_match"],

@@ -38,7 +38,7 @@ else:
         {
             "steersman.apiserver.chain.assembly": ["chain", "unlimited"],
             "steersman.apiserver.chain.audit": ["Audit", "AuditFile", "AuditHook", "AuthenticationAudit"],
-            "steersman.apiserver.chain.authentication": ["Authentication", "everybody_is"],
+            "steersman.apiserver.chain.authentication": ["Authentication", "single_user"],
             "steersman.apiserver.chain.authorization": ["Authorization"],
             "steersman.apiserver.chain.flow_control": ["FlowControl"],
             "steersman.apiserver.chain.impersonation": ["ImpersonationHandler"],
