@@ -525,3 +525,18 @@ async def test_an_edit_while_the_session_starts_is_applied(source, folder):
         await eventually(lambda: "edit applied: web changed" in reports)
     async with project_of(source, reports=reports):
         assert len(reports) == 1, "no edit, no report"
+
+
+async def test_an_application_that_was_read_before_starts_as_it_was_read(source, folder):
+    """A command shows the services before it starts them: an edit between must not start others."""
+    reports: list[str] = []
+    whole = source.read()
+    assert source.renewed(whole) is whole
+    (folder / "steersman.yaml").write_text(SHOP.replace("  web:", "  site:"))
+    assert "site" in source.renewed(whole).services
+    project = Project(source, report=reports.append, parts=simulated_parts, whole=whole)
+    assert [*project.application.services] == ["db", "api", "web"]
+    async with project:
+        await eventually(lambda: reports)
+        assert await names(project) == ["api", "db", "site"]
+    assert reports == ["edit applied: site created; web deleted"]

@@ -12,7 +12,7 @@ from steersman.cli.failure import Failure
 from steersman.cli.up.container_command import run_container
 from steersman.errors import Invalid
 from steersman.objects import ObjectMeta
-from steersman.projects import ApplicationSource, Project, ServiceSelection
+from steersman.projects import ApplicationSource, Project
 from steersman.ui import Board
 from steersman.workloads import simulated_parts, start_time, wait_for_end
 from steersman.workloads.containers import ContainerRuntimeError
@@ -145,7 +145,7 @@ async def test_a_service_of_a_profile_brings_its_network_and_volume(tmp_path):
         asyncio.TaskGroup() as tasks,
     ):
         runtime = project.plane.parts.containers
-        application = source.read(ServiceSelection(profiles=("*",)))
+        application = source.read()
         program = Program(runtime)
         run = run_container(project.client, application, "job", (), board=board, terminal=False, attach=program.attach)
         running = tasks.create_task(run)

@@ -156,7 +156,7 @@ async def test_a_second_up_after_an_edit_that_a_scale_does_not_fit(session):
     project = session.project
     async with Board(project.client, project=project.identity.name) as board:
         selection = ServiceSelection(scales={"web": 2})
-        await apply_to_session(project.client, board, project.record, session.source, selection, Output({}))
+        await apply_to_session(project.client, board, project.record, session.source.read(), selection, Output({}))
     assert await session.containers("api") == {"api"}
     await eventually(lambda: "scaled web to 2" in session.reports)
     assert sum("service api: scale 2 from an earlier command no longer fits" in each for each in session.reports) == 1
@@ -167,7 +167,7 @@ async def test_a_second_up_that_scales_is_no_edit(session):
     project = session.project
     async with Board(project.client, project=project.identity.name) as board:
         selection = ServiceSelection(scales={"web": 2})
-        await apply_to_session(project.client, board, project.record, session.source, selection, Output({}))
+        await apply_to_session(project.client, board, project.record, session.source.read(), selection, Output({}))
     await eventually(lambda: session.reports)
     await session.edit(f"{SHOP}  new: {{command: new}}\n")
     assert session.reports == ["scaled web to 2", "edit applied: new created"]
@@ -217,7 +217,7 @@ async def test_a_scale_does_not_apply_an_edit_that_was_refused(session):
     project = session.project
     async with Board(project.client, project=project.identity.name) as board:
         selection = ServiceSelection(profiles=("debug",))
-        await apply_to_session(project.client, board, project.record, session.source, selection, Output({}))
+        await apply_to_session(project.client, board, project.record, session.source.read(), selection, Output({}))
     (session.folder / "steersman.yaml").write_text(f"name: other\n{SHOP}")
     with pytest.raises(Failure, match="the edit changes the project name to other"):
         await session.scale("web=2")

@@ -43,7 +43,7 @@ async def test_scales_and_profiles_of_earlier_commands_stay(source, names):
         Board(project.client, project="shop") as board,
     ):
         second = ServiceSelection(names=names, scales={"web": 2})
-        await apply_to_session(project.client, board, project.record, source, second, Output({}))
+        await apply_to_session(project.client, board, project.record, source.read(), second, Output({}))
         assert await replicas(project) == {"web": 2, "worker": 3, "debug": 1}
         record = read_record(project.state)
         assert record is not None
@@ -60,7 +60,7 @@ async def test_a_session_that_stops_takes_no_change(source):
         for names in ((), ("debug",)):
             wanted = ServiceSelection(names=names)
             with pytest.raises(SessionStopping, match="shop is stopping; run the command again when it has ended"):
-                await apply_to_session(project.client, board, project.record, source, wanted, Output({}))
+                await apply_to_session(project.client, board, project.record, source.read(), wanted, Output({}))
 
 
 def read(record: SessionRecord) -> bytes:

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from samples.eventually import eventually
-from steersman.cli.up.background import background_command
+from steersman.cli.up.background import LOG, background_command
+from steersman.projects import ProjectIdentity
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are started on Linux alone")
 
@@ -169,6 +170,33 @@ services:
         assert session.text.index("web ends") < session.text.index("db ends")
     assert "no application is running here" in await place.run("ps")
     assert marked(place) == []
+
+
+async def test_an_edit_after_the_services_are_shown_is_an_edit(place: Place):
+    """Otherwise up would start services that it has not shown."""
+    shop = f"services:\n  web: {{command: '{LOOP}', shell: true}}\n"
+    place.write(shop)
+    async with place.up() as session:
+        await session.until("shop: 1 service from steersman.yaml")
+        place.write(f"{shop}  worker: {{command: '{LOOP}', shell: true}}\n")
+        await session.until("edit applied: worker created")
+        assert await session.end(signal.SIGINT) == 130
+
+
+async def test_a_detached_session_starts_what_the_command_has_read(place: Place):
+    """Otherwise the command would wait for services that an edit has removed meanwhile."""
+    shop = f"services:\n  web: {{command: '{LOOP}', shell: true}}\n"
+    place.write(shop)
+    identity = ProjectIdentity(place.folder.resolve(), "shop")
+    log = identity.state_folder(place.environment) / LOG
+    try:
+        up = Session(await place.begin("up", "--detach"))
+        await up.until("shop: 1 service from steersman.yaml")
+        place.write(f"{shop}  worker: {{command: '{LOOP}', shell: true}}\n")
+        assert await up.end() == 0
+        await eventually(lambda: "edit applied: worker created" in log.read_text(), within=WITHIN)
+    finally:
+        await place.run("down")
 
 
 async def test_mistakes_are_named_with_their_place(place: Place):

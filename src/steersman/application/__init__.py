@@ -29,6 +29,7 @@ from steersman.application.objects import (
 )
 from steersman.application.source import (
     find_files as find_files,
+    is_edited as is_edited,
     load_application as load_application,
     select_services as select_services,
 )

@@ -9,6 +9,8 @@ import msgspec
 
 #: The largest number of replicas of a service.
 SCALE_MAX: Final = 1000
+#: What changes when a file is edited or replaced; empty for a file that cannot be read.
+FileVersion = tuple[int, ...]
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -244,6 +246,8 @@ class Application(msgspec.Struct, frozen=True, kw_only=True):
     object_places: tuple[Place, ...] = ()
     #: Every file that was read: the files to watch for edits.
     files: tuple[Path, ...] = ()
+    #: The version of each of the files when it was read.
+    file_versions: tuple[FileVersion, ...] = ()
     #: The file that was found or named first.
     main_file: Path | None = None
     #: The profiles in COMPOSE_PROFILES, for a selection without profiles.

@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
@@ -26,7 +26,7 @@ from typing import Annotated, Final, Literal, Self, TypeVar
 import msgspec
 
 from steersman.aio import Supervisor
-from steersman.application import SCALE_MAX, Application, ApplicationError, Problem
+from steersman.application import SCALE_MAX, Application, ApplicationError, Problem, is_edited
 from steersman.client import Client
 from steersman.controlplane import PathRequest
 from steersman.errors import ApiError, ApiStatus, Invalid, MethodNotAllowed
@@ -57,7 +57,8 @@ _Body = TypeVar("_Body")
 class Project:
     """The session of an application: ``async with Project(source, selection) as project: ...``.
 
-    Raises `ApplicationError` for invalid files and `SessionRunning` if another process runs the project.
+    ``whole`` is the application that `ApplicationSource.read` returned before; without it, this reads the files. Raises
+    `ApplicationError` for invalid files and `SessionRunning` if another process runs the project.
     """
 
     def __init__(
@@ -69,6 +70,7 @@ class Project:
         runtime: Literal["podman", "docker"] = "podman",
         parts: PartsFactory | None = None,
         is_detached: bool = False,
+        whole: Application | None = None,
     ) -> None:
         self._source = source
         self._selection = selection or ServiceSelection()
@@ -83,8 +85,7 @@ class Project:
         #: Held while an edit or a scale is applied.
         self._applying = asyncio.Lock()
         #: The application with the scales of its files.
-        self._declared = source.read(self._selection)
-        self._read_versions = _versions(self._declared.files)
+        self._declared = self._selection.declared(source.read() if whole is None else whole)
         self.application = with_scales(self._declared, self._selection.scales)
         self.identity = ProjectIdentity(self.application.folder.resolve(), self.application.name)
         self.state = self.identity.state_folder(source.environment)
@@ -127,8 +128,8 @@ class Project:
                 report=self._report,
             )
             self._watch(self.application)
-            if _versions(self.application.files) != self._read_versions:
-                # An edit before the watch began.
+            if is_edited(self._declared):
+                # Before the watch began.
                 self._edited.set()
             tasks.start(self._follow_edits(), name="project: edits")
             tasks.start(self._follow_scales(), name="project: scales")
@@ -225,7 +226,7 @@ class Project:
         """Apply an edit of the files."""
         selection = ServiceSelection.recorded(self.record)
         try:
-            declared = self._source.read(selection, is_edit=True)
+            declared = selection.declared(self._source.read(), is_edit=True)
             if hindrance := self._hindrance(declared):
                 self._report(hindrance)
                 return
@@ -358,7 +359,7 @@ class Project:
         selection = ServiceSelection.recorded(self.record)
         if (selection.names, selection.profiles) == (self._selection.names, self._selection.profiles):
             return self._declared
-        declared = self._source.read(selection, is_edit=True)
+        declared = selection.declared(self._source.read(), is_edit=True)
         if hindrance := self._hindrance(declared):
             raise ApplicationError(Problem(hindrance))
         return declared
@@ -399,19 +400,6 @@ class Project:
         # The record of another session is not ours to write.
         if not self._guard.is_lost():
             write_record(self.record)
-
-
-def _versions(files: Iterable[Path]) -> list[tuple[int, ...]]:
-    """What shows that a file was edited or replaced; empty for one that is gone."""
-    found: list[tuple[int, ...]] = []
-    for file in files:
-        try:
-            status = file.stat()
-        except OSError:
-            found.append(())
-        else:
-            found.append((status.st_mtime_ns, status.st_size, status.st_ino))
-    return found
 
 
 def _scales_of(application: Application) -> dict[str, int]:

@@ -11,6 +11,7 @@ from steersman.application import (
     Application,
     ApplicationError,
     Problem,
+    is_edited,
     load_application,
     select_services,
 )
@@ -40,6 +41,21 @@ class ServiceSelection(msgspec.Struct, frozen=True, kw_only=True):
             scales={**self.scales, **other.scales},
         )
 
+    def declared(self, whole: Application, *, is_edit: bool = False) -> Application:
+        """The selected services of an application, with the scales of its files.
+
+        An edit may remove or rename a service whose scale an earlier command has set.
+        """
+        unknown = self.scales.keys() - whole.services.keys() - {ALL}
+        if unknown and not is_edit:
+            known = ", ".join(whole.services)
+            raise ApplicationError(Problem(f"no service {', '.join(sorted(unknown))}; the services are: {known}"))
+        return select_services(whole, self.names, self.profiles)
+
+    def scaled(self, whole: Application) -> Application:
+        """The selected services of an application, with these scales. Raises `ApplicationError` with all problems."""
+        return with_scales(self.declared(whole), self.scales)
+
 
 class ApplicationSource(msgspec.Struct, frozen=True, kw_only=True):
     """The files of an application, which are read at the start and after each edit."""
@@ -51,19 +67,15 @@ class ApplicationSource(msgspec.Struct, frozen=True, kw_only=True):
     name: str | None = None
 
     def load(self, selection: ServiceSelection) -> Application:
-        """Read the files, and set the scales of the selection. Raises `ApplicationError` with all problems."""
-        return with_scales(self.read(selection), selection.scales)
+        """Read the files, and select services with their scales. Raises `ApplicationError` with all problems."""
+        return selection.scaled(self.read())
 
-    def read(self, selection: ServiceSelection, *, is_edit: bool = False) -> Application:
-        """Read the files. Returns the selected services with the scales of the files.
-
-        An edit may remove or rename a service whose scale an earlier command has set.
-        """
-        whole = load_application(
+    def read(self) -> Application:
+        """Read the files. Returns all services, whatever their profiles. Raises `ApplicationError` with all problems."""
+        return load_application(
             self.folder, files=self.files, env_files=self.env_files, name=self.name, environment=self.environment
         )
-        unknown = selection.scales.keys() - whole.services.keys() - {ALL}
-        if unknown and not is_edit:
-            known = ", ".join(whole.services)
-            raise ApplicationError(Problem(f"no service {', '.join(sorted(unknown))}; the services are: {known}"))
-        return select_services(whole, selection.names, selection.profiles)
+
+    def renewed(self, application: Application) -> Application:
+        """The application of an earlier `read`, or of a new one if a file was edited since."""
+        return self.read() if is_edited(application) else application

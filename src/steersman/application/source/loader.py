@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
+from operator import ne
 from pathlib import Path
 
 import msgspec
 
-from steersman.application.model import Application, ApplicationError, Network, Problem, ServiceDefinition
+from steersman.application.model import Application, ApplicationError, FileVersion, Network, Problem, ServiceDefinition
 from steersman.application.source.discovery import check_owners, find_files, is_procfile
 from steersman.application.source.environment import read_dotenv_files
 from steersman.application.source.files import Files, declared_name
@@ -19,6 +20,7 @@ from steersman.application.source.resources import read_contents, read_networks,
 from steersman.application.source.services import Declarations, ServiceReader
 from steersman.application.syntax.nodes import MapNode
 from steersman.application.syntax.report import Report, shown
+from steersman.application.syntax.texts import version_of
 from steersman.application.syntax.values import Values, hint
 
 _PROJECT_NAME = re.compile(r"[a-z0-9][a-z0-9_-]*")
@@ -74,10 +76,23 @@ def load_application(
     return msgspec.structs.replace(
         application,
         files=tuple(report.files),
+        file_versions=tuple(report.files.values()),
         main_file=found[0],
         profiles=tuple(part for part in re.split(r"[,\s]+", variables.get("COMPOSE_PROFILES", "")) if part),
         warnings=report.warnings(),
     )
+
+
+def is_edited(application: Application) -> bool:
+    """Whether a file of the application was edited, replaced or removed after it was read."""
+    return any(map(ne, map(_version, application.files), application.file_versions))
+
+
+def _version(file: Path) -> FileVersion:
+    try:
+        return version_of(file.stat())
+    except OSError:
+        return ()
 
 
 def _dotenv_files(base: Path, nearer: Sequence[Path], env_files: Sequence[Path]) -> list[tuple[Path, bool]]:

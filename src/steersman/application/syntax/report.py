@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from steersman.application.model import ApplicationError, Place, Problem
+from steersman.application.model import ApplicationError, FileVersion, Place, Problem
 from steersman.application.syntax.nodes import Node
 
 #: A hostile file may have an error on every line; further errors are only counted.
@@ -25,8 +25,8 @@ class Report:
         self._warnings: dict[Problem, None] = {}
         self._ignored: dict[str, dict[Place, None]] = {}
         self._left_out = 0
-        #: The files that were read.
-        self.files: dict[Path, None] = {}
+        #: The files that were read, and their versions.
+        self.files: dict[Path, FileVersion] = {}
 
     def error(self, where: Node | Place | Path, text: str) -> None:
         """Add an error."""

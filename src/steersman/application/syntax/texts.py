@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from steersman.application.model import Place
+from steersman.application.model import FileVersion, Place
 from steersman.application.syntax.nodes import Node
 from steersman.application.syntax.report import Report
 from steersman.workloads import open_readable
@@ -16,7 +16,7 @@ _BYTES_MAX = 4 * 1024 * 1024
 def read_text(file: Path, report: Report, *, named_at: Node | None = None) -> str | None:
     """The text of a file; None if it cannot be read, and the report says why."""
     where = named_at or file
-    report.files[file] = None
+    report.files.setdefault(file, ())
     try:
         descriptor = open_readable(file)
     except (OSError, ValueError) as error:
@@ -24,6 +24,8 @@ def read_text(file: Path, report: Report, *, named_at: Node | None = None) -> st
         report.error(where, f"cannot read {file}: {reason}")
         return None
     try:
+        # Before the read: an edit during it makes another version. Of two reads, the first counts.
+        report.files[file] = report.files[file] or version_of(os.fstat(descriptor))
         # A file of /proc may have no end, or nothing to read now: then this fails instead of waiting.
         data = b""
         while len(data) <= _BYTES_MAX and (piece := os.read(descriptor, _BYTES_MAX + 1 - len(data))):
@@ -37,6 +39,11 @@ def read_text(file: Path, report: Report, *, named_at: Node | None = None) -> st
         report.error(where, f"cannot read {file}: it has more than {_BYTES_MAX} bytes")
         return None
     return _decoded(data, file, report)
+
+
+def version_of(status: os.stat_result) -> FileVersion:
+    """The version of a file."""
+    return status.st_mtime_ns, status.st_size, status.st_ino
 
 
 def _decoded(data: bytes, file: Path, report: Report) -> str | None:

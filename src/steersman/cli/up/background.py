@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
+import pickle
 import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 
@@ -51,23 +53,26 @@ LOG = "session.log"
 async def start_in_background(
     source: ApplicationSource,
     selection: ServiceSelection,
-    application: Application,
+    whole: Application,
     output: Output,
     *,
     within: float,
 ) -> int:
     """Start a session, or change the running one, and wait until every service has started; returns an exit code."""
     until = asyncio.get_running_loop().time() + within
-    identity = ProjectIdentity(application.folder.resolve(), application.name)
-    found = find_session(application.folder, source.environment, name=application.name)
+    identity = ProjectIdentity(whole.folder.resolve(), whole.name)
+    found = find_session(whole.folder, source.environment, name=whole.name)
     is_joining = found is not None and found.is_running and found.folder == str(identity.folder)
     if is_joining and found is not None:
         record = found
+        # The session has applied edits since the read: this command must not undo them.
+        whole = source.renewed(whole)
     else:
-        record = await _spawn(identity.state_folder(source.environment), within=within)
+        record = await _spawn(identity.state_folder(source.environment), whole, within=within)
+    application = selection.scaled(whole)
     async with connected_board(record) as (client, board):
         if is_joining:
-            await apply_to_session(client, board, record, source, selection, output)
+            await apply_to_session(client, board, record, whole, selection, output)
         follower = Follower(board, output, tuple(application.services))
         try:
             async with asyncio.timeout_at(until), Supervisor() as tasks:
@@ -110,18 +115,19 @@ def _condition(row: Row) -> str:
     return f"{row.state} {row.health}".strip() + (f": {reason}" if reason else "")
 
 
-async def _spawn(state: Path, *, within: float) -> SessionRecord:
+async def _spawn(state: Path, whole: Application, *, within: float) -> SessionRecord:
     """Start the process of a session, and wait until it has written its record."""
     # Only the output of the start: a running session writes to its own log.
     with tempfile.TemporaryFile() as output:
         session = subprocess.Popen(  # noqa: ASYNC220, S603 - this program, which starts in a session without a terminal
             background_command(sys.argv[1:]),
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE,
             stdout=output,
             stderr=output,
             start_new_session=True,
         )
         try:
+            await asyncio.to_thread(_send, whole, session)
             record = await wait_for_session(state, has_failed=lambda: session.poll() is not None, within=within)
         except BaseException:
             # Else the services would start after this command has reported that they did not.
@@ -138,6 +144,14 @@ async def _spawn(state: Path, *, within: float) -> SessionRecord:
     # This command exits before the session does: Popen must not warn about it.
     session.returncode = 0
     return record
+
+
+def _send(whole: Application, session: subprocess.Popen[bytes]) -> None:
+    """Send the application to the process of a session, which must not read files that may have changed since."""
+    assert session.stdin is not None
+    # A process that has already ended says why in its output.
+    with suppress(BrokenPipeError), session.stdin as pipe:
+        pickle.dump(whole, pipe)
 
 
 def open_log(state: Path) -> None:
@@ -165,7 +179,7 @@ async def apply_to_session(
     client: Client,
     board: Board,
     record: SessionRecord,
-    source: ApplicationSource,
+    whole: Application,
     selection: ServiceSelection,
     output: Output,
 ) -> None:
@@ -176,7 +190,7 @@ async def apply_to_session(
     """
     before = ServiceSelection.recorded(record)
     joined = before.joined(selection)
-    declared = source.read(msgspec.structs.replace(joined, names=selection.names), is_edit=True)
+    declared = msgspec.structs.replace(joined, names=selection.names).declared(whole, is_edit=True)
     # The session warns about the scales of earlier commands that no longer fit.
     replaced, _ = outdated_scales(declared, before.scales)
     application = with_scales(declared, {**before.scales, **replaced, **selection.scales})

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import os
+import pickle
 import shutil
+import sys
 
 from steersman.application import Application
 from steersman.cli.failure import Failure, Misuse
@@ -33,8 +35,13 @@ def run_up(options: UpOptions) -> int:
 
 
 async def _run(options: UpOptions) -> int:
-    source = options.source()
-    application = source.load(options.selection())
+    source, selection = options.source(), options.selection()
+    # Read once: the services that this command shows are those that start. An edit meanwhile is applied after that.
+    if options.background:
+        whole: Application = pickle.load(sys.stdin.buffer)  # noqa: S301 - `start_in_background` has sent it
+    else:
+        whole = source.read()
+    application = selection.scaled(whole)
     if options.exit_code_from and options.exit_code_from not in application.services:
         known = ", ".join(application.services)
         raise Failure(f"--exit-code-from: no service {options.exit_code_from}; the services are: {known}")
@@ -47,23 +54,23 @@ async def _run(options: UpOptions) -> int:
             output.text(line)
     _check_runtime(application, options, output)
     try:
-        return await _start(options, source, application, output)
+        return await _start(options, source, whole, output)
     except SessionStopping as stopping:
         output.note(f"{application.name} is stopping: it starts again after that")
         await _wait_for_end(stopping.record, within=options.timeout)
-        return await _start(options, source, application, output)
+        return await _start(options, source, source.renewed(whole), output)
     finally:
         await output.drain()
 
 
-async def _start(options: UpOptions, source: ApplicationSource, application: Application, output: Output) -> int:
+async def _start(options: UpOptions, source: ApplicationSource, whole: Application, output: Output) -> int:
     if (options.detach or options.wait) and not options.background:
         with uncollected_imports():
             from steersman.cli.up.background import start_in_background  # noqa: PLC0415 - see above
-        return await start_in_background(source, options.selection(), application, output, within=options.timeout)
+        return await start_in_background(source, options.selection(), whole, output, within=options.timeout)
     with uncollected_imports():
         from steersman.cli.up.foreground import run_session  # noqa: PLC0415 - see above
-    return await run_session(options, application, output)
+    return await run_session(options, source, whole, output)
 
 
 async def _wait_for_end(record: SessionRecord, *, within: float) -> None:

@@ -26,6 +26,7 @@ from steersman.cli.up.output import Output
 from steersman.cli.up.places import connected_board
 from steersman.cli.up.up_options import UpOptions
 from steersman.projects import (
+    ApplicationSource,
     Project,
     SessionRecord,
     SessionRunning,
@@ -44,20 +45,24 @@ _MOMENT = 0.1
 _ATTEMPTS = 3
 
 
-async def run_session(options: UpOptions, application: Application, output: Output) -> int:
+async def run_session(options: UpOptions, source: ApplicationSource, whole: Application, output: Output) -> int:
     """Run the application, or follow the session that runs it; returns an exit code."""
     for _ in range(_ATTEMPTS):
-        code = await _run_or_join(options, application, output)
+        code = await _run_or_join(options, source, whole, output)
         if code is not None:
             return code
     raise Failure("the session that another command started has ended; run up again")
 
 
-async def _run_or_join(options: UpOptions, application: Application, output: Output) -> int | None:
+async def _run_or_join(options: UpOptions, source: ApplicationSource, whole: Application, output: Output) -> int | None:
     """Run the application, or follow the session that runs it; None if that session has ended meanwhile."""
-    source, selection = options.source(), options.selection()
     project = Project(
-        source, selection, report=output.note, runtime=options.container_runtime, is_detached=options.background
+        source,
+        options.selection(),
+        report=output.note,
+        runtime=options.container_runtime,
+        is_detached=options.background,
+        whole=whole,
     )
     try:
         async with project:
@@ -76,12 +81,14 @@ async def _run_or_join(options: UpOptions, application: Application, output: Out
         )
         if record is None:
             return None
+        # The session has applied edits since the read: this command must not undo them.
+        whole = source.renewed(whole)
         if options.background:
             # Two commands started a session at the same moment: this one applies its changes and exits.
             async with connected_board(record) as (client, board):
-                await apply_to_session(client, board, record, source, selection, output)
+                await apply_to_session(client, board, record, whole, options.selection(), output)
             return 0
-        return await _join(record, options, application, output)
+        return await _join(record, options, whole, output)
 
 
 def _has_view(options: UpOptions) -> bool:
@@ -204,10 +211,10 @@ class _Foreground:
                 tasks.cancel()
 
 
-async def _join(record: SessionRecord, options: UpOptions, application: Application, output: Output) -> int:
+async def _join(record: SessionRecord, options: UpOptions, whole: Application, output: Output) -> int:
     """Apply changes to the session of another process, and follow it until Ctrl-C or until it ends."""
     async with connected_board(record) as (client, board), Supervisor() as tasks:
-        await apply_to_session(client, board, record, options.source(), options.selection(), output)
+        await apply_to_session(client, board, record, whole, options.selection(), output)
         ended = asyncio.Event()
         signals = StopSignals(ended, hangup=True)
         if _has_view(options):
@@ -219,7 +226,8 @@ async def _join(record: SessionRecord, options: UpOptions, application: Applicat
             )
             tasks.start(terminal.run_terminal(board, on_quit=signals.stop, options=view), name="up: view")
         else:
-            follower = Follower(board, output, tuple(application.services) if options.names else ())
+            services = options.selection().declared(whole).services if options.names else ()
+            follower = Follower(board, output, tuple(services))
             tasks.start(follower.follow_lines(tail=20), name="up: lines")
             tasks.start(follower.follow_changes(), name="up: changes")
 

@@ -153,7 +153,7 @@ async def _run_once(options: CommandOptions) -> int:
         name, project = options.name, board.project
         found = await client.find(ExecutableReplicaSet, name)
         if found is None:
-            application = options.source().read(ServiceSelection(profiles=("*",)))
+            application = options.source().read()
             if name not in application.services:
                 raise Failure(f"{project} has no service {name}; the services are: {', '.join(application.services)}")
             if application.services[name].is_process:
@@ -217,7 +217,7 @@ async def _silence(output: Output) -> AsyncGenerator[None]:
 def _services(options: CommandOptions) -> Mapping[str, ServiceDefinition]:
     """The services as the files declare them; none if an edit has errors."""
     try:
-        return options.source().read(ServiceSelection(profiles=("*",))).services
+        return options.source().read().services
     except ApplicationError:
         return {}
 
