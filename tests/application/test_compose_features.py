@@ -124,7 +124,7 @@ def test_a_proxy_with_a_database(tmp_path: Path) -> None:
     assert [use.name for use in backend.networks or ()] == ["front", "back"]
     assert database.command == ("--default-authentication-plugin=mysql_native_password",)
     assert database.healthcheck is not None
-    assert database.healthcheck.test[2].endswith('--password="$(cat /run/secrets/db-password)" --silent')
+    assert database.healthcheck.action.command[2].endswith('--password="$(cat /run/secrets/db-password)" --silent')
     assert application.secrets["db-password"].file == tmp_path / "db/password.txt"
     assert "default" not in application.networks
     assert application.warnings == ()

@@ -84,7 +84,7 @@ dns: [2.2.2.2]"""
     assert [depends.service for depends in service.depends_on] == ["b"]
     assert "a depends on 'c', which is not declared" in str(application.warnings[0])
     assert service.healthcheck is not None
-    assert (service.healthcheck.test, service.healthcheck.interval) == (("y",), 5.0)
+    assert (service.healthcheck.action.command, service.healthcheck.interval) == (["y"], 5.0)
     assert service.build is not None
     assert (service.build.context, service.build.target) == (f"{tmp_path}/app", "dev")
     assert service.run_arguments == ("--dns", "1.1.1.1", "--dns", "2.2.2.2")

@@ -25,7 +25,7 @@ from steersman.application.model import (
 )
 from steersman.controlplane import ControlPlane
 from steersman.objects import encode_any
-from steersman.workloads.kinds import KINDS
+from steersman.workloads.kinds import KINDS, ExecProbe, HttpProbe, TcpProbe
 
 
 def everything():
@@ -43,7 +43,11 @@ def everything():
                 DependsOn(service="extra", required=False),
             ),
             healthcheck=HealthCheck(
-                http="http://localhost:3000/health", interval=1, timeout=0.5, retries=4, start_period=5
+                action=HttpProbe(url="http://localhost:3000/health"),
+                interval=1,
+                timeout=0.5,
+                retries=4,
+                start_period=5,
             ),
             restart=Restart(policy="on-failure", maximum=3),
             watch=(WatchRule(paths=("src/**/*.py",), ignore=("*.pyc",)), WatchRule(paths=("web.toml",), debounce=1.5)),
@@ -53,7 +57,9 @@ def everything():
             stop_grace_period=2.5,
         ),
         service("api", 20, entrypoint=("python3",), command=("api.py",), ports=(Port(),), scale=2),
-        service("migrate", 30, working_folder="/srv/shop/db", healthcheck=HealthCheck(test=("true",))),
+        service(
+            "migrate", 30, working_folder="/srv/shop/db", healthcheck=HealthCheck(action=ExecProbe(command=["true"]))
+        ),
         service(
             "Order_DB",
             40,
@@ -63,7 +69,7 @@ def everything():
             environment={"POSTGRES_PASSWORD": "secret"},
             ports=(Port(published=5432, target=5432), Port(target=53, protocol="udp", published=5353)),
             expose=(9187,),
-            healthcheck=HealthCheck(test=("/bin/sh", "-c", "pg_isready")),
+            healthcheck=HealthCheck(action=ExecProbe(command=["/bin/sh", "-c", "pg_isready"])),
             restart=Restart(policy="on-failure", maximum=5),
             volumes=(
                 Mount(type="volume", source="data", target="/var/lib/postgresql/data"),
@@ -350,7 +356,9 @@ def test_health_checks_are_probes():
     assert (web["schedule"]["failureThreshold"], web["schedule"]["startPeriod"]) == (4, "5s")
     database = trees(everything())["Container/order-db"]["spec"]["steersman"]["healthProbes"][0]
     assert database["exec"]["command"] == ["/bin/sh", "-c", "pg_isready"]
-    app = application(service("db", ports=(Port(published=1, target=5432),), healthcheck=HealthCheck(tcp=1)))
+    app = application(
+        service("db", ports=(Port(published=1, target=5432),), healthcheck=HealthCheck(action=TcpProbe(port=1)))
+    )
     assert program(app, "db")["steersman"]["healthProbes"][0]["tcp"]["port"] == 5432, "the proxy accepts in any case"
 
 
@@ -370,10 +378,13 @@ ERRORS = {
     "process: rebuild": (service("a", watch=(WatchRule(paths=("x",), action="rebuild"),)), "the action rebuild needs"),
     "process: UDP": (service("a", ports=(Port(published=1, target=2, protocol="udp"),)), "does not forward UDP"),
     "tcp without a known port": (
-        service("a", ports=(Port(published=80),), healthcheck=HealthCheck(tcp=80)),
+        service("a", ports=(Port(published=80),), healthcheck=HealthCheck(action=TcpProbe(port=80))),
         "tcp 80 is the port of the proxy",
     ),
-    "tcp of a container": (service("a", image="a", healthcheck=HealthCheck(tcp=80)), "tcp works only for processes"),
+    "tcp of a container": (
+        service("a", image="a", healthcheck=HealthCheck(action=TcpProbe(port=80))),
+        "tcp works only for processes",
+    ),
     "port of a container": (service("a", image="a", ports=(Port(published=80),)), "needs a target"),
     "missing dependency": (service("a", depends_on=(DependsOn(service="b"),)), "service b is not declared"),
     "missing volume": (
@@ -449,7 +460,10 @@ def test_containers_may_listen_at_the_same_port_inside():
     ("definition", "message"),
     [
         (service("a", ports=(Port(target=80, host_address="0.0.0.0"),)), "the process itself listens on port 80"),
-        (service("a", healthcheck=HealthCheck(test=("true",), start_interval=1)), "start_interval has no effect"),
+        (
+            service("a", healthcheck=HealthCheck(action=ExecProbe(command=["true"]), start_interval=1)),
+            "start_interval has no effect",
+        ),
         (service("a", image="a", pull_policy="daily"), "pull_policy: daily is not supported"),
         (service("a", image="a", networks=(), network_mode="host", ports=(Port(target=1),)), "ports have no effect"),
         (service("a", image="a", command=()), "an empty command has no effect"),

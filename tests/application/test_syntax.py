@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from application.samples import load, only, problems
 
+from steersman.workloads.kinds import TcpProbe
+
 SET = {"NAME": "web", "EMPTY": "", "PORT": "8080"}
 
 
@@ -338,7 +340,7 @@ def test_restart(tmp_path: Path, text: str, expected: tuple[str, int | None]) ->
 def test_health_checks(tmp_path: Path, text: str, expected: tuple[str, ...] | None) -> None:
     """Each form of a test is read; a check that is turned off is none."""
     check = only(load(tmp_path, f"services: {{a: {{image: x, healthcheck: {{{text}}}}}}}")).healthcheck
-    assert (check.test if check else None) == expected
+    assert (tuple(check.action.command) if check else None) == expected
 
 
 def test_health_check_times(tmp_path: Path) -> None:
@@ -348,13 +350,13 @@ def test_health_check_times(tmp_path: Path) -> None:
     )
     check = only(load(tmp_path, f"services: {text}")).healthcheck
     assert check is not None
-    assert (check.http, check.interval, check.timeout, check.retries, check.start_period) == (
+    assert (check.action.url, check.interval, check.timeout, check.retries, check.start_period) == (
         *("http://localhost/", 1.5, 30.0),
         *(5, 60.0),
     )
     check = only(load(tmp_path, "services: {a: {command: x, healthcheck: {tcp: 80}}}")).healthcheck
     assert check is not None
-    assert (check.tcp, check.test, check.interval, check.retries) == (80, (), 30.0, 3)
+    assert (check.action, check.interval, check.retries) == (TcpProbe(port=80), 30.0, 3)
 
 
 def test_paths_of_a_process(tmp_path: Path) -> None:

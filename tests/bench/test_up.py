@@ -49,7 +49,7 @@ def test_the_script_starts_the_programs_of_the_shop_with_its_probes(tmp_path: Pa
     for name in ("redis", "schema", "api", "worker", "web", "assets"):
         assert " ".join(word or '""' for word in services[name].command) in script
     for name in ("api", "web", "assets"):
-        assert f"poll answers {services[name].healthcheck.http}" in script
+        assert f"poll answers {services[name].healthcheck.action.url}" in script
     ports = copy_shop(tmp_path / "shop")
     texts = "".join(file.read_text() for file in (tmp_path / "shop").iterdir() if file.is_file())
     assert not [port for port in PORTS if port in texts]

@@ -14,6 +14,7 @@ from samples.eventually import eventually
 from samples.virtual_time import run_virtual
 from steersman.objects import MicroTime
 from steersman.workloads.kinds import (
+    AddedAction,
     AddedProbe,
     AddedProbeSchedule,
     ExecProbe,
@@ -22,7 +23,9 @@ from steersman.workloads.kinds import (
     HealthProbeResult,
     HttpProbe,
     ProbeSchedule,
+    ProcessAdditions,
     TcpProbe,
+    probes_of,
 )
 from steersman.workloads.kinds.health import HttpHeader, ProbeProgram, ProbeTemplate
 from steersman.workloads.probes import (
@@ -31,6 +34,7 @@ from steersman.workloads.probes import (
     HealthMonitor,
     HttpCheck,
     Probe,
+    ProbedWorkload,
     RealProber,
     Schedule,
     SimulatedProber,
@@ -38,6 +42,7 @@ from steersman.workloads.probes import (
     Verdict,
     declared_probes,
     health_of,
+    probe_texts,
 )
 from steersman.workloads.processes import ZygoteRunner
 
@@ -207,45 +212,44 @@ def _result(name: str, outcome: str) -> HealthProbeResult:
     return HealthProbeResult(probe_name=name, outcome=outcome, timestamp=MicroTime.parse("2026-01-01T00:00:00Z"))  # type: ignore[arg-type]
 
 
+PROBES = [
+    HealthProbe(
+        name="http",
+        type="HTTP",
+        http_probe=HttpProbe(url="http://{{a}}", headers=[HttpHeader(name="X", value="{{b}}")]),
+        schedule=ProbeSchedule(interval="2s", timeout="500ms", initial_delay="1s", kind="UntilSuccess"),
+    ),
+    HealthProbe(
+        name="program",
+        type="Executable",
+        executable_probe=ExecutableProbe(
+            executable_template=ProbeTemplate(spec=ProbeProgram(executable_path="check", args=["{{a}}"]))
+        ),
+        schedule=ProbeSchedule(interval="2s"),
+    ),
+    AddedProbe(name="tcp", tcp=TcpProbe(port=80), schedule=AddedProbeSchedule(interval="2s")),
+    AddedProbe(
+        name="exec",
+        exec=ExecProbe(command=["true", "{{b}}"]),
+        schedule=AddedProbeSchedule(interval="2s", failure_threshold=3, start_period="1m"),
+    ),
+    AddedProbe(
+        name="added",
+        http=HttpProbe(url="http://{{a}}", headers=[HttpHeader(name="X", value="{{b}}")]),
+        schedule=AddedProbeSchedule(interval="2s"),
+    ),
+]
+
+
 def test_declared_probes_are_expanded() -> None:
-    every = ProbeSchedule(interval="2s")
-    declared = declared_probes(
-        [
-            HealthProbe(
-                name="http",
-                type="HTTP",
-                http_probe=HttpProbe(url="http://{{a}}", headers=[HttpHeader(name="X", value="{{b}}")]),
-                schedule=ProbeSchedule(interval="2s", timeout="500ms", initial_delay="1s", kind="UntilSuccess"),
-            ),
-            HealthProbe(
-                name="program",
-                type="Executable",
-                executable_probe=ExecutableProbe(
-                    executable_template=ProbeTemplate(spec=ProbeProgram(executable_path="check", args=["{{a}}"]))
-                ),
-                schedule=every,
-            ),
-        ],
-        [
-            AddedProbe(name="tcp", tcp=TcpProbe(port=80), schedule=AddedProbeSchedule(interval="2s")),
-            AddedProbe(
-                name="exec",
-                exec=ExecProbe(command=["true", "{{b}}"]),
-                schedule=AddedProbeSchedule(interval="2s", failure_threshold=3, start_period="1m"),
-            ),
-            AddedProbe(
-                name="added",
-                http=HttpProbe(url="http://{{a}}", headers=[HttpHeader(name="X", value="{{b}}")]),
-                schedule=AddedProbeSchedule(interval="2s"),
-            ),
-        ],
+    workload = ProbedWorkload(
         expand=lambda text: text.replace("{{a}}", "A").replace("{{b}}", "B"),
         env={"E": "1"},
         folder="/work",
         command=lambda words: ("podman", "exec", "id", *words),
     )
     plain = Schedule(interval=2, timeout=2)
-    assert declared == (
+    assert declared_probes(PROBES, workload) == (
         Probe(
             "http",
             HttpCheck("http://A", (("X", "B"),)),
@@ -260,6 +264,18 @@ def test_declared_probes_are_expanded() -> None:
         ),
         Probe("added", HttpCheck("http://A", (("X", "B"),)), plain),
     )
+
+
+def test_the_texts_of_probes_are_all_that_is_expanded() -> None:
+    """A text left out would keep the template of a service from being filled in."""
+    assert probe_texts(PROBES) == ["http://{{a}}", "{{b}}", "{{a}}", "true", "{{b}}", "http://{{a}}", "{{b}}"]
+
+
+@pytest.mark.parametrize("action", [TcpProbe(port=80), ExecProbe(command=["true"]), HttpProbe(url="http://localhost")])
+def test_a_probe_has_the_action_that_it_was_made_of(action: AddedAction) -> None:
+    probe = AddedProbe.of("up", action, AddedProbeSchedule(interval="1s"))
+    assert probe.action is action
+    assert probes_of(None, ProcessAdditions(health_probes=[probe])) == [probe]
 
 
 @asynccontextmanager

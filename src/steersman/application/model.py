@@ -7,6 +7,8 @@ from typing import Any, Final, Literal
 
 import msgspec
 
+from steersman.workloads.kinds import AddedAction
+
 #: The largest number of replicas of a service.
 SCALE_MAX: Final = 1000
 #: What changes when a file is edited or replaced; empty for a file that cannot be read.
@@ -66,14 +68,10 @@ class Mount(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HealthCheck(msgspec.Struct, frozen=True, kw_only=True):
-    """The health check of a service: exactly one of test, http and tcp is set. Times are in seconds."""
+    """The health check of a service. Times are in seconds."""
 
-    #: The command to run, with its shell.
-    test: tuple[str, ...] = ()
-    #: A URL to GET. Only steersman.yaml has it.
-    http: str | None = None
-    #: A port to connect to. Only steersman.yaml has it.
-    tcp: int | None = None
+    #: What to check. Compose files have only commands.
+    action: AddedAction
     interval: float = 30.0
     timeout: float = 30.0
     #: Failures in a row after which the service is unhealthy.

@@ -20,6 +20,7 @@ import msgspec
 from steersman.application import DEPENDS_ON, NO_ADDRESS, ORDER, SERVICE
 from steersman.objects import find_condition
 from steersman.workloads.kinds import (
+    NETWORK_ACTIONS,
     SERVED,
     Container,
     ContainerAdditions,
@@ -31,6 +32,7 @@ from steersman.workloads.kinds import (
     ReplicaSetObservation,
     Service,
     is_stopped,
+    probes_of,
 )
 
 #: Annotation of an Executable that its set no longer counts.
@@ -194,8 +196,7 @@ def _network_checked(objects: Objects) -> set[str]:
     found: set[str] = set()
     for workload in (*objects.replica_sets.values(), *objects.containers.values()):
         spec = workload.spec.template.spec if isinstance(workload, ExecutableReplicaSet) else workload.spec
-        added = (spec.steersman.health_probes if spec.steersman is not None else None) or ()
-        if any(each.http_probe for each in spec.health_probes or ()) or any(each.tcp or each.http for each in added):
+        if any(isinstance(each.action, NETWORK_ACTIONS) for each in probes_of(spec.health_probes, spec.steersman)):
             found.add(service_of(workload))
     return found
 
@@ -247,7 +248,7 @@ def _process_rows(objects: Objects, now: datetime) -> Iterator[Row]:
         if not name or replica_set.deleting:
             continue
         spec = replica_set.spec.template.spec
-        probed = bool(spec.health_probes or (spec.steersman or ProcessAdditions()).health_probes)
+        probed = bool(probes_of(spec.health_probes, spec.steersman))
         own = sorted(replicas.get(replica_set.uid, ()), key=lambda each: each.key.name)
         observed = (replica_set.status.steersman if replica_set.status is not None else None) or ReplicaSetObservation()
         row = _row(
@@ -360,7 +361,7 @@ def _container_replica(container: Container) -> _Replica:
         state = "starting"
     if status.state == "Exited":
         state = "stopped" if spec.stop or is_stopped(container) else "finished" if status.exit_code == 0 else "failed"
-    probed = bool(spec.health_probes or (spec.steersman or ContainerAdditions()).health_probes)
+    probed = bool(probes_of(spec.health_probes, spec.steersman))
     return _Replica(
         state=state or "unknown",
         health=_HEALTH.get(status.health_status, "unknown") if probed and state == "running" else "",

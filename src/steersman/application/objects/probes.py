@@ -7,7 +7,7 @@ from datetime import timedelta
 from steersman.application.model import ServiceDefinition
 from steersman.application.objects.plan import Plan, set_fields
 from steersman.objects import format_duration
-from steersman.workloads.kinds import AddedProbe, AddedProbeSchedule, ExecProbe, HttpProbe, TcpProbe
+from steersman.workloads.kinds import AddedProbe, AddedProbeSchedule, TcpProbe
 
 _NAME = "healthcheck"
 
@@ -33,12 +33,10 @@ def probes(plan: Plan, definition: ServiceDefinition) -> list[AddedProbe] | None
         failure_threshold=check.retries,
         **set_fields(start_period=duration(check.start_period) if check.start_period else None),
     )
-    if check.http is not None:
-        return [AddedProbe(name=_NAME, http=HttpProbe(url=check.http), schedule=schedule)]
-    if check.tcp is not None:
-        port = _tcp_port(plan, definition, check.tcp)
-        return [AddedProbe(name=_NAME, tcp=TcpProbe(port=port), schedule=schedule)]
-    return [AddedProbe(name=_NAME, exec=ExecProbe(command=list(check.test)), schedule=schedule)]
+    action = check.action
+    if isinstance(action, TcpProbe):
+        action = TcpProbe(port=_tcp_port(plan, definition, action.port))
+    return [AddedProbe.of(_NAME, action, schedule)]
 
 
 def _tcp_port(plan: Plan, definition: ServiceDefinition, port: int) -> int:

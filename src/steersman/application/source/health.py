@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-from typing import Literal, cast, get_args
+from collections.abc import Callable
+from typing import Final, Literal, cast, get_args
 
 from steersman.application.model import DependsOn, HealthCheck, Restart
 from steersman.application.syntax.nodes import ListNode, MapNode, Node, ScalarNode, is_null
 from steersman.application.syntax.report import shown
 from steersman.application.syntax.values import Values
+from steersman.workloads.kinds import AddedAction, ExecProbe, HttpProbe, TcpProbe
 
-_HEALTH_KEYS = ("disable", "interval", "retries", "test", "timeout", "start_period", "start_interval")
-_OWN_HEALTH_KEYS = ("http", "tcp")
+_HEALTH_KEYS = ("disable", "interval", "retries", "timeout", "start_period", "start_interval")
 _Condition = Literal["service_started", "service_healthy", "service_completed_successfully"]
 _Policy = Literal["no", "always", "on-failure", "unless-stopped"]
 _CONDITIONS = get_args(_Condition)
@@ -23,12 +24,10 @@ def read_healthcheck(values: Values, node: Node | None) -> tuple[HealthCheck | N
     table = values.table(node, "healthcheck")
     if table is None:
         return None, False
-    own = () if table.origin.is_compose else _OWN_HEALTH_KEYS
-    values.check_keys(table, "healthcheck", (*_HEALTH_KEYS, *own))
-    test = _test(values, table.get("test"))
-    is_disabled = values.boolean(table.get("disable"), "disable") or test == ("NONE",)
-    http = values.text(table.get("http"), "http") if own else None
-    tcp = values.integer(table.get("tcp"), "tcp", least=1, most=65535) if own else None
+    readers = _ACTIONS if not table.origin.is_compose else {"test": _exec}
+    values.check_keys(table, "healthcheck", (*_HEALTH_KEYS, *readers))
+    actions = {key: read(values, each) for key, read in readers.items() if (each := table.get(key)) is not None}
+    is_disabled = values.boolean(table.get("disable"), "disable") or None in actions.values()
     interval = values.seconds(table.get("interval"), "interval")
     timeout = values.seconds(table.get("timeout"), "timeout")
     retries = values.integer(table.get("retries"), "retries")
@@ -36,21 +35,17 @@ def read_healthcheck(values: Values, node: Node | None) -> tuple[HealthCheck | N
     start_interval = values.seconds(table.get("start_interval"), "start_interval")
     if is_disabled:
         return None, True
-    kinds = [name for name in ("test", *_OWN_HEALTH_KEYS) if table.get(name) is not None]
-    if len(kinds) > 1:
-        values.report.error(table.key(kinds[1]), f"healthcheck has {' and '.join(kinds)}: keep only one of them")
-    if http is not None and not http.startswith(("http://", "https://")):
-        values.report.error(table.get("http") or table, f"http must start with http:// or https:// (got {shown(http)})")
-    if not kinds:
+    if len(actions) > 1:
+        values.report.error(table.key([*actions][1]), f"healthcheck has {' and '.join(actions)}: keep only one of them")
+    action = next(iter(actions.values()), None)
+    if action is None:
         values.report.warn(
             table, "healthcheck without test has no effect: Steersman does not read the check of the image"
         )
         return None, False
     return (
         HealthCheck(
-            test=test or (),
-            http=http,
-            tcp=tcp,
+            action=action,
             # Zero means Compose's default.
             interval=interval or 30.0,
             timeout=timeout or 30.0,
@@ -62,9 +57,28 @@ def read_healthcheck(values: Values, node: Node | None) -> tuple[HealthCheck | N
     )
 
 
-def _test(values: Values, node: Node | None) -> tuple[str, ...] | None:
-    if node is None:
-        return None
+def _exec(values: Values, node: Node) -> ExecProbe | None:
+    """The command of a check; None if the file disables that of the image."""
+    words = _test(values, node)
+    return ExecProbe(command=[*words]) if words != ("NONE",) else None
+
+
+def _http(values: Values, node: Node) -> HttpProbe:
+    url = values.text(node, "http")
+    if url is not None and not url.startswith(("http://", "https://")):
+        values.report.error(node, f"http must start with http:// or https:// (got {shown(url)})")
+    return HttpProbe(url=url or "")
+
+
+def _tcp(values: Values, node: Node) -> TcpProbe:
+    return TcpProbe(port=values.integer(node, "tcp", least=1, most=65535) or 1)
+
+
+#: Reads the action of each key that says what to check. Only steersman.yaml has those beside test.
+_ACTIONS: Final[dict[str, Callable[[Values, Node], AddedAction | None]]] = {"test": _exec, "http": _http, "tcp": _tcp}
+
+
+def _test(values: Values, node: Node) -> tuple[str, ...]:
     if isinstance(node, ScalarNode):
         return values.shell_words(node)
     words = values.texts(node, "test")

@@ -59,10 +59,11 @@ from steersman.workloads.kinds import (
     ContainerNetworkConnection,
     ContainerState,
     Endpoint,
+    probes_of,
 )
 from steersman.workloads.launches import LaunchError, read_env_files
 from steersman.workloads.ports import PortRegistry
-from steersman.workloads.probes import HealthMonitor, declared_probes
+from steersman.workloads.probes import HealthMonitor, ProbedWorkload, declared_probes
 from steersman.workloads.serving import InvalidProducers, keep_endpoints, producers
 from steersman.workloads.system_log import SystemLog
 from steersman.workloads.templates import Addresses, NotYet, TemplateError, expand
@@ -255,8 +256,7 @@ class _Containers:
             if not restarts or since >= _RESTARTS:
                 run.over = True
             return
-        added = (container.spec.steersman or ContainerAdditions()).health_probes or []
-        run.probes = tuple(each.name for each in [*(container.spec.health_probes or []), *added])
+        run.probes = tuple(each.name for each in probes_of(container.spec.health_probes, container.spec.steersman))
         run.began = run.began or asyncio.get_running_loop().time()
         run.was_healthy = run.was_healthy or run.health == "Healthy"
         left = self._until_deadline(container, run)
@@ -314,9 +314,8 @@ class _Containers:
             await keep_connections(ctx, container, run.facts.id)
 
     def _probe(self, container: Container, run: Run, *, is_running: bool) -> None:
-        added = (container.spec.steersman or ContainerAdditions()).health_probes or []
-        declared = container.spec.health_probes or []
-        if not is_running or run.facts is None or not (added or declared):
+        declared = probes_of(container.spec.health_probes, container.spec.steersman)
+        if not is_running or run.facts is None or not declared:
             self._health.forget(container.uid)
             return
         uid, identity = container.uid, run.facts.id
@@ -326,15 +325,11 @@ class _Containers:
             },
             services=self._addresses.known,
         )
-        probes = declared_probes(
-            declared,
-            added,
+        workload = ProbedWorkload(
             expand=lambda text: expand(text, addresses),
-            env={},
-            folder="/",
             command=lambda words: self._runner.exec_command(identity, words),
         )
-        self._health.watch(uid, probes, partial(defer_results, self._world, uid))
+        self._health.watch(uid, declared_probes(declared, workload), partial(defer_results, self._world, uid))
 
     # the status
 

@@ -41,6 +41,7 @@ from steersman.workloads.kinds import (
     ExecutableState,
     ProcessAdditions,
     Service,
+    probes_of,
 )
 from steersman.workloads.launches import (
     EnvFiles,
@@ -58,7 +59,7 @@ from steersman.workloads.launches import (
 )
 from steersman.workloads.lifecycle_key import lifecycle_key
 from steersman.workloads.ports import PortRegistry
-from steersman.workloads.probes import HealthMonitor, declared_probes, probe_texts
+from steersman.workloads.probes import HealthMonitor, ProbedWorkload, declared_probes, probe_texts
 from steersman.workloads.processes import (
     Attached,
     Ended,
@@ -352,14 +353,10 @@ class _Executables:
         return state_of(run, before)
 
     async def _probe(self, ctx: Context, executable: Executable, run: Run) -> None:
-        declared = executable.spec.health_probes or ()
-        added = (executable.spec.steersman or ProcessAdditions()).health_probes or ()
-        services = await self._services(ctx, executable, probe_texts(declared, added))
+        declared = probes_of(executable.spec.health_probes, executable.spec.steersman)
+        services = await self._services(ctx, executable, probe_texts(declared))
         addresses = Addresses({name: Address(*at) for name, at in run.serving.items()}, services)
-        uid = executable.uid
-        probes = declared_probes(
-            declared,
-            added,
+        workload = ProbedWorkload(
             expand=lambda text: expand(text, addresses),
             env=run.env,
             folder=run.folder,
@@ -367,8 +364,9 @@ class _Executables:
             process=_process(executable, run),
             ports={port for _, port in run.serving.values()},
         )
-        run.probes = tuple(each.name for each in probes)
-        self._health.watch(uid, probes, partial(defer_results, self._world, uid))
+        run.probes = tuple(each.name for each in declared)
+        uid = executable.uid
+        self._health.watch(uid, declared_probes(declared, workload), partial(defer_results, self._world, uid))
 
     def _until_deadline(self, executable: Executable, run: Run) -> float | None:
         """Seconds until the process must be healthy; None if it has no deadline or was healthy."""

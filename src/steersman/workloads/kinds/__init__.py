@@ -17,6 +17,7 @@ from steersman.workloads.kinds.additions import (
     ReplicaSetAdditions,
     ReplicaSetObservation,
     RestartPolicy,
+    probes_of,
 )
 from steersman.workloads.kinds.annotations import (
     GENERATED_NAME,
@@ -71,6 +72,8 @@ from steersman.workloads.kinds.executable import (
     ExecutableTemplate,
 )
 from steersman.workloads.kinds.health import (
+    NETWORK_ACTIONS,
+    AddedAction,
     AddedProbe,
     AddedProbeSchedule,
     ExecProbe,
@@ -79,6 +82,7 @@ from steersman.workloads.kinds.health import (
     HealthProbeResult,
     HealthStatus,
     HttpProbe,
+    ProbeAction,
     ProbeOutcome,
     ProbeSchedule,
     TcpProbe,
@@ -102,12 +106,14 @@ __all__ = [
     "GENERATED_NAME",
     "GROUP",
     "KINDS",
+    "NETWORK_ACTIONS",
     "PORT_SETTING",
     "RESTARTED_AT",
     "SERVED",
     "STOPPED",
     "STOPPED_MESSAGE",
     "VERSION",
+    "AddedAction",
     "AddedProbe",
     "AddedProbeSchedule",
     "AmbientEnvironment",
@@ -157,6 +163,7 @@ __all__ = [
     "HttpProbe",
     "NetworkAdditions",
     "NetworkConnection",
+    "ProbeAction",
     "ProbeOutcome",
     "ProbeSchedule",
     "ProcessAdditions",
@@ -171,6 +178,7 @@ __all__ = [
     "TerminalSpec",
     "VolumeMount",
     "is_stopped",
+    "probes_of",
     "requested_restart",
     "runtime_names",
 ]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated, Literal
 
 from steersman.markers import ListMap, Maximum, Minimum, MinItems, MinLength
 from steersman.objects import MicroTime, Struct
 from steersman.workloads.kinds.environment import Duration
-from steersman.workloads.kinds.health import AddedProbe
+from steersman.workloads.kinds.health import AddedProbe, HealthProbe
 
 
 class Dependency(Struct):
@@ -61,6 +62,14 @@ class WorkloadAdditions(Struct):
     """How long the process may take to end after the stop signal; 10 s if unset."""
     stop_signal: Annotated[str, MinLength(1)] | None = None
     """The signal that asks the process to end; SIGTERM if unset."""
+
+
+def probes_of(
+    declared: Iterable[HealthProbe] | None, additions: WorkloadAdditions | None
+) -> list[HealthProbe | AddedProbe]:
+    """All probes of a process or a container: ``spec.healthProbes`` and those of ``spec.steersman``."""
+    added = additions.health_probes if additions is not None else None
+    return [*(declared or ()), *(added or ())]
 
 
 class ProcessAdditions(WorkloadAdditions):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal, Self
 
 from steersman.markers import ListMap, Maximum, Minimum, MinItems, MinLength, Rule
 from steersman.objects import MicroTime, Struct
@@ -76,7 +76,7 @@ class HealthProbe(
         ),
     ),
 ):
-    """A probe of the health of a process or a container."""
+    """A probe of the health of a process or a container, as DCP declares it."""
 
     name: Annotated[str, MinLength(1)]
     type: Literal["HTTP", "Executable"]
@@ -84,6 +84,13 @@ class HealthProbe(
     executable_probe: ExecutableProbe | None = None
     schedule: ProbeSchedule
     annotations: dict[str, str] | None = None
+
+    @property
+    def action(self) -> HttpProbe | ExecutableProbe:
+        """What the probe does."""
+        found = self.http_probe or self.executable_probe
+        assert found is not None, "the rules require it"
+        return found
 
 
 class TcpProbe(Struct):
@@ -97,6 +104,13 @@ class ExecProbe(Struct):
     """Succeeds if a command ends with exit code 0, in the environment of the process or inside the container."""
 
     command: Annotated[list[str], MinItems(1)]
+
+
+#: What a probe of `AddedProbe` does, and what any probe does.
+AddedAction = TcpProbe | ExecProbe | HttpProbe
+ProbeAction = AddedAction | ExecutableProbe
+#: The actions that connect to the workload.
+NETWORK_ACTIONS: Final = (TcpProbe, HttpProbe)
 
 
 class AddedProbeSchedule(ProbeSchedule):
@@ -120,13 +134,31 @@ class AddedProbe(
         ),
     ),
 ):
-    """A TCP, exec or HTTP probe."""
+    """A probe of the health of a process or a container, with the types and options that Steersman adds."""
 
     name: Annotated[str, MinLength(1)]
     tcp: TcpProbe | None = None
     exec: ExecProbe | None = None
     http: HttpProbe | None = None
     schedule: AddedProbeSchedule
+
+    @classmethod
+    def of(cls, name: str, action: AddedAction, schedule: AddedProbeSchedule) -> Self:
+        """A probe with this action."""
+        match action:
+            case TcpProbe():
+                return cls(name=name, tcp=action, schedule=schedule)
+            case ExecProbe():
+                return cls(name=name, exec=action, schedule=schedule)
+            case HttpProbe():
+                return cls(name=name, http=action, schedule=schedule)
+
+    @property
+    def action(self) -> AddedAction:
+        """What the probe does."""
+        found = self.tcp or self.exec or self.http
+        assert found is not None, "the rules require it"
+        return found
 
 
 class HealthProbeResult(Struct):

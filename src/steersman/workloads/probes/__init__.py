@@ -7,19 +7,22 @@ Guarantees
 - When the block of a `HealthMonitor` ends, no probe runs.
 """
 
-from steersman.workloads.probes.declarations import declared_probes as declared_probes, probe_texts as probe_texts
-from steersman.workloads.probes.monitor import HealthMonitor as HealthMonitor, health_of as health_of
-from steersman.workloads.probes.probe import (
+from steersman.workloads.probes.checks import (
     Check as Check,
     CommandCheck as CommandCheck,
     HttpCheck as HttpCheck,
     ImpossibleCheck as ImpossibleCheck,
+    ProbedWorkload as ProbedWorkload,
+    TcpCheck as TcpCheck,
+)
+from steersman.workloads.probes.declarations import declared_probes as declared_probes, probe_texts as probe_texts
+from steersman.workloads.probes.monitor import HealthMonitor as HealthMonitor, health_of as health_of
+from steersman.workloads.probes.probe import (
     OnVerdict as OnVerdict,
     Probe as Probe,
     Prober as Prober,
     Run as Run,
     Schedule as Schedule,
-    TcpCheck as TcpCheck,
     Verdict as Verdict,
 )
 from steersman.workloads.probes.real_prober import RealProber as RealProber

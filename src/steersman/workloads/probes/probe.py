@@ -2,70 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Protocol
-from urllib.parse import urlsplit
 
 import msgspec
 
-
-class HttpCheck(msgspec.Struct, frozen=True):
-    """Succeeds if a GET request is answered with a status below 400."""
-
-    url: str
-    headers: tuple[tuple[str, str], ...] = ()
-    process: int = 0
-    """The process whose tree must listen at the port, at 127.0.0.1 or ::1; 0: any program may answer."""
-
-
-class TcpCheck(msgspec.Struct, frozen=True):
-    """Succeeds if a connection is accepted."""
-
-    host: str
-    port: int
-    process: int = 0
-    """The process whose tree must listen at the port, at 127.0.0.1 or ::1; 0: any program may answer."""
-
-
-class CommandCheck(msgspec.Struct, frozen=True):
-    """Succeeds if a program ends with exit code 0."""
-
-    program: str
-    args: tuple[str, ...] = ()
-    env: Mapping[str, str] = {}
-    folder: str = "/"
-    user: str = ""
-    """The user that it runs as, as in `Launch`; empty for the user of the control plane."""
-
-
-class ImpossibleCheck(msgspec.Struct, frozen=True):
-    """Always fails: a template in it cannot be filled in, or not yet."""
-
-    reason: str
-
-
-Check = HttpCheck | TcpCheck | CommandCheck | ImpossibleCheck
-
-
-def subject(check: Check) -> str:
-    """What a check asks, in a word."""
-    match check:
-        case HttpCheck():
-            return check.url
-        case TcpCheck():
-            return f"{check.host}:{check.port}"
-        case CommandCheck():
-            return check.program
-        case ImpossibleCheck():
-            return check.reason
-
-
-def place_of(check: HttpCheck | TcpCheck) -> tuple[str, int]:
-    """The host and port that a check asks."""
-    if isinstance(check, TcpCheck):
-        return check.host, check.port
-    parts = urlsplit(check.url)
-    return parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
+from steersman.workloads.probes.checks import Check, subject
 
 
 class Schedule(msgspec.Struct, frozen=True, kw_only=True):

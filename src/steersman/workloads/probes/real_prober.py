@@ -13,20 +13,16 @@ from typing import Self
 from steersman.aio import Supervisor
 from steersman.transport import HttpStatus, Reachability, Unreachable
 from steersman.workloads.ports import holder_of
-from steersman.workloads.probes.probe import (
-    SUCCESS,
+from steersman.workloads.probes.checks import (
     Check,
     CommandCheck,
     HttpCheck,
     ImpossibleCheck,
-    OnVerdict,
-    Run,
     TcpCheck,
-    Verdict,
-    overdue,
     place_of,
     subject,
 )
+from steersman.workloads.probes.probe import SUCCESS, OnVerdict, Run, Verdict, overdue
 from steersman.workloads.processes import (
     Ended,
     Exited,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from steersman.workloads.probes.probe import SUCCESS, Check, ImpossibleCheck, OnVerdict, Verdict
+from steersman.workloads.probes.checks import Check, ImpossibleCheck
+from steersman.workloads.probes.probe import SUCCESS, OnVerdict, Verdict
 
 
 class SimulatedProber:
