@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -17,12 +16,12 @@ def run_target(
     target: str, words: list[str], files: list[str], project: str | None, *, terminal: bool | None, **options: Any
 ) -> int:
     """Run a service if the application has one of that name, otherwise a manager; returns an exit code."""
-    # Imported on demand: an operator in a Pod needs no application, and starts faster without its modules.
-    if ":" not in target and (files or import_module("steersman.application").find_files(Path.cwd(), os.environ)):
-        services = import_module("steersman.cli.up.service_run")
-        known = services.service_names(files, project)
+    if ":" not in target and (files or _has_application()):
+        from steersman.cli.up.service_run import run_service, service_names  # noqa: PLC0415 - see `_has_application`
+
+        known = service_names(files, project)
         if known is None or target in known:
-            return services.run_service(target, words, files, project, terminal=terminal)
+            return run_service(target, words, files, project, terminal=terminal)
         if not (files or project or words or terminal is not None or _is_module(target)):
             raise Failure(
                 f"no service and no module {target} here; the services are: {', '.join(known)} (a manager: MODULE:NAME)"
@@ -36,6 +35,13 @@ def run_target(
         if given:
             raise Misuse(f"no service {target} in the application here: {what} a service")
     return run_manager(RunOptions(target=target, **options))
+
+
+def _has_application() -> bool:
+    # Imported on demand: an operator in a Pod needs no application, and starts faster without its modules.
+    from steersman.application import find_files  # noqa: PLC0415 - see above
+
+    return bool(find_files(Path.cwd(), os.environ))
 
 
 def _is_module(target: str) -> bool:

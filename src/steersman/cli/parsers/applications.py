@@ -5,10 +5,17 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 
-from steersman.cli.number_arguments import seconds
-
-#: Adds a parser for a command with its help.
-AddCommand = Callable[..., argparse.ArgumentParser]
+from steersman.cli.parsers import commands
+from steersman.cli.parsers.arguments import (
+    AddCommand,
+    add_place,
+    add_project,
+    add_repeated,
+    add_server,
+    add_terminal,
+    set_command,
+)
+from steersman.cli.parsers.numbers import count, seconds
 
 
 def add_application_commands(add: AddCommand) -> None:
@@ -18,34 +25,26 @@ def add_application_commands(add: AddCommand) -> None:
     down.description = "Stop a running application, dependents before their dependencies."
     add_place(down)
     _add_timeout(down, 150.0, "how long to wait for the services to stop")
-    down.set_defaults(command=("up.down", "run_down", "DownOptions"))
+    set_command(down, lambda options: commands.run_down(commands.DownOptions(**options)))
     ps = add("ps", help="list the services of a running application")
     ps.description = "List the services of a running application: state, health, addresses and what each waits for."
     add_place(ps)
     ps.add_argument("--json", action="store_true", help="print all fields as JSON")
     ps.add_argument("-a", "--all", action="store_true", help="list all your running applications instead")
-    ps.set_defaults(command=("up.ps", "run_ps", "PsOptions"))
+    set_command(ps, lambda options: commands.run_ps(commands.PsOptions(**options)))
     page = add("page", help="print a link to the page of a running application")
     page.description = "Print a link that opens the page of a running application once, within ten minutes."
     add_place(page)
-    page.set_defaults(command=("up.page", "run_page", "PlaceOptions"))
-    for name, words in (
-        ("restart", "restart services"),
-        ("stop", "stop services; their logs remain"),
-        ("start", "start services that were stopped or have ended"),
-    ):
-        parser = add(name, help=words)
-        parser.description = f"{words.capitalize()}, and wait until the state is reached. Without NAME: all services."
-        parser.add_argument("names", nargs="*", metavar="NAME", help="a service")
-        add_place(parser)
-        _add_timeout(parser, 60.0, "how long to wait for the state")
-        parser.set_defaults(command=("up.control", f"run_{name}", "ControlOptions"))
+    set_command(page, lambda options: commands.run_page(commands.PlaceOptions(**options)))
+    _add_control(add, "restart", "restart services", lambda: commands.run_restart)
+    _add_control(add, "stop", "stop services; their logs remain", lambda: commands.run_stop)
+    _add_control(add, "start", "start services that were stopped or have ended", lambda: commands.run_start)
     scale = add("scale", help="change the number of processes of a service")
     scale.description = "Change the number of processes of services, and wait until they run."
     scale.add_argument("names", nargs="+", metavar="NAME=NUMBER", help="such as worker=3")
     add_place(scale)
     _add_timeout(scale, 60.0, "how long to wait for the processes")
-    scale.set_defaults(command=("up.control", "run_scale", "ControlOptions"))
+    set_command(scale, lambda options: commands.run_scale(commands.ControlOptions(**options)))
     _add_convert(add("convert", help="print the objects that an application becomes"))
     command = add("exec", help="run a command with the environment of a running service")
     command.description = (
@@ -56,24 +55,19 @@ def add_application_commands(add: AddCommand) -> None:
     command.add_argument("words", nargs="*", metavar="-- COMMAND", help="the command and its arguments")
     add_place(command)
     add_terminal(command)
-    command.set_defaults(command=("up.terminal_command", "run_exec", "CommandOptions"))
+    set_command(command, lambda options: commands.run_exec(commands.CommandOptions(**options)))
+    _add_logs(add("logs", help="print the logs of services, or of an Executable or a Container"))
 
 
-def add_terminal(parser: argparse.ArgumentParser) -> None:
-    """Add the options that give a container a terminal, or none."""
-    terminal = parser.add_mutually_exclusive_group()
-    terminal.add_argument(
-        "-T",
-        "--no-tty",
-        "--no-TTY",
-        dest="terminal",
-        action="store_false",
-        default=None,
-        help="give a container no terminal; by default it has one if input and output are terminals",
-    )
-    terminal.add_argument(
-        "-t", "--tty", dest="terminal", action="store_true", default=None, help="give a container a terminal"
-    )
+def _add_control(
+    add: AddCommand, name: str, words: str, run: Callable[[], Callable[[commands.ControlOptions], int]]
+) -> None:
+    parser = add(name, help=words)
+    parser.description = f"{words.capitalize()}, and wait until the state is reached. Without NAME: all services."
+    parser.add_argument("names", nargs="*", metavar="NAME", help="a service")
+    add_place(parser)
+    _add_timeout(parser, 60.0, "how long to wait for the state")
+    set_command(parser, lambda options: run()(commands.ControlOptions(**options)))
 
 
 def _add_up(parser: argparse.ArgumentParser) -> None:
@@ -85,7 +79,7 @@ def _add_up(parser: argparse.ArgumentParser) -> None:
     )
     _add_selection(parser)
     words = "the number of processes of a service, such as web=2, or of all processes: all=2"
-    _add_repeated(parser, "-m", "--formation", "--scale", dest="scales", metavar="NAME=NUMBER", words=words)
+    add_repeated(parser, "-m", "--formation", "--scale", dest="scales", metavar="NAME=NUMBER", words=words)
     parser.add_argument(
         "-d", "--detach", action="store_true", help="run in the background; return when every service has started"
     )
@@ -116,7 +110,8 @@ def _add_up(parser: argparse.ArgumentParser) -> None:
         help="return the exit code of this service; implies --abort-on-exit",
     )
     parser.add_argument("--container-runtime", choices=("podman", "docker"), default="podman", help="default: podman")
-    parser.set_defaults(background=False, command=("up.command", "run_up", "UpOptions"))
+    parser.set_defaults(background=False)
+    set_command(parser, lambda options: commands.run_up(commands.UpOptions(**options)))
 
 
 def _add_convert(parser: argparse.ArgumentParser) -> None:
@@ -124,35 +119,42 @@ def _add_convert(parser: argparse.ArgumentParser) -> None:
     _add_selection(parser)
     parser.add_argument("--format", choices=("yaml", "json"), default="yaml", help="default: yaml")
     parser.add_argument("--show-secrets", action="store_true", help="also print values that look like secrets")
-    parser.set_defaults(command=("up.conversion", "run_convert", "ConvertOptions"))
+    set_command(parser, lambda options: commands.run_convert(commands.ConvertOptions(**options)))
 
 
 def _add_selection(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("names", nargs="*", metavar="NAME", help="a service, with what it depends on; default: all")
     add_place(parser)
-    _add_repeated(parser, "--env-file", dest="env_files", metavar="FILE", words="variables")
-    _add_repeated(parser, "--profile", dest="profiles", metavar="NAME", words="also the services of this profile")
-
-
-def add_place(parser: argparse.ArgumentParser) -> None:
-    """Add the options that select an application."""
-    _add_repeated(parser, "-f", "--file", dest="files", metavar="FILE", words="a file to read")
-    add_project(parser, "from the file or the folder")
-
-
-def add_project(parser: argparse.ArgumentParser, default: str) -> None:
-    """Add the option for the name of a project."""
-    words = f"the name of the project; default: {default}"
-    parser.add_argument("-p", "--project", "--project-name", dest="project", metavar="NAME", help=words)
-
-
-def _add_repeated(parser: argparse.ArgumentParser, *flags: str, dest: str, metavar: str, words: str) -> None:
-    parser.add_argument(
-        *flags, dest=dest, action="append", default=[], metavar=metavar, help=f"{words}; can be repeated"
-    )
+    add_repeated(parser, "--env-file", dest="env_files", metavar="FILE", words="variables")
+    add_repeated(parser, "--profile", dest="profiles", metavar="NAME", words="also the services of this profile")
 
 
 def _add_timeout(parser: argparse.ArgumentParser, default: float, words: str) -> None:
     parser.add_argument(
         "--timeout", type=seconds, default=default, metavar="SECONDS", help=f"{words} (default: {default:g})"
     )
+
+
+def _add_logs(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Print the logs of the services of the application that runs in this folder. With KIND/NAME, --kubeconfig, "
+        "--context, --source or --line-numbers, print the log of one Executable, Container or ContainerExec of a "
+        "developer control plane."
+    )
+    parser.add_argument(
+        "names", nargs="*", metavar="[KIND/]NAME", help="such as web or container/db; default: all services"
+    )
+    parser.add_argument("-f", "--follow", action="store_true", help="wait for further lines until the program ends")
+    sources = ("stdout", "stderr", "startup_stdout", "startup_stderr", "system")
+    parser.add_argument("--source", choices=sources, help="only for an object; default: stdout")
+    parser.add_argument("--tail", type=count, metavar="LINES", help="print only the newest LINES lines")
+    parser.add_argument("-t", "--timestamps", action="store_true", help="begin each line with its time")
+    parser.add_argument(
+        "--line-numbers", action="store_true", help="only for an object: begin each line with its number"
+    )
+    add_project(parser, "the one running in this folder")
+    parser.add_argument(
+        "--file", dest="files", action="append", default=[], metavar="FILE", help="a file of the application"
+    )
+    add_server(parser)
+    set_command(parser, lambda options: commands.print_logs(commands.LogsOptions(**options)))

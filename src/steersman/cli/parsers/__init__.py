@@ -1,0 +1,1 @@
+"""What the command line accepts: the arguments of each command, and the function that it calls."""
