@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 import msgspec
 
+from steersman.objects import Tree
 from steersman.workloads.kinds import AddedAction
 
 #: The largest number of replicas of a service.
@@ -239,7 +240,7 @@ class Application(msgspec.Struct, frozen=True, kw_only=True):
     #: The service that collects telemetry; None: the one that looks like a collector, if there is exactly one.
     collector: str | None = None
     #: Kubernetes objects in the files, unchanged.
-    objects: tuple[dict[str, Any], ...] = ()
+    objects: tuple[Tree, ...] = ()
     #: The place of each of the objects.
     object_places: tuple[Place, ...] = ()
     #: Every file that was read: the files to watch for edits.

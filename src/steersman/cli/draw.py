@@ -101,19 +101,19 @@ def _machines(module: ModuleType, attribute: str) -> list[_Machine]:
     raise Failure(f"{target} is {what}, which has no states to draw; {_HOW}{hint}")
 
 
-def _can_be_drawn(value: Any) -> bool:
+def _can_be_drawn(value: object) -> bool:
     if isinstance(value, Manager):
         return any(_of_plan(plan) is not None for plan in value.plans)
     return _machine(value) is not None
 
 
-def _own(value: Any, module: ModuleType) -> _Machine | None:
+def _own(value: object, module: ModuleType) -> _Machine | None:
     """A machine that the module itself defines; an imported one is drawn where it is defined."""
     theirs = isinstance(value, type) and value.__module__ != module.__name__
     return None if theirs else _machine(value)
 
 
-def _machine(value: Any) -> _Machine | None:
+def _machine(value: object) -> _Machine | None:
     """The machine of a class, function or object; None if it has none."""
     if isinstance(value, type):
         return _of_class(value)
@@ -129,14 +129,14 @@ def _of_class(cls: Any) -> _Machine | None:
     return _Machine(graph, cls.kind) if isinstance(graph, MachineGraph) else None
 
 
-def _of_plan(plan: Any) -> _Machine | None:
+def _of_plan(plan: object) -> _Machine | None:
     reconciler = plan.reconciler if isinstance(plan, ControllerPlan) else None
     if not isinstance(reconciler, MachineReconciler):
         return None
     return _Machine(reconciler.machine.graph, reconciler.machine.kind)
 
 
-def _of_manager(manager: Any, target: str) -> list[_Machine]:
+def _of_manager(manager: object, target: str) -> list[_Machine]:
     if not isinstance(manager, Manager):
         raise Failure(f"{target} makes its manager from a client, which is not available here; {_HOW}")
     found = [each for plan in manager.plans if (each := _of_plan(plan)) is not None]

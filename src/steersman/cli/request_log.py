@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
 
 from steersman.cli.console import tell
+from steersman.objects import Tree
 from steersman.telemetry import visible
 
 #: The maximum length of a path with its query.
@@ -16,13 +16,13 @@ _REFUSED = 400
 _LONG = 1.0
 
 
-def show_request(event: dict[str, Any]) -> None:
+def show_request(event: Tree) -> None:
     """Print the end of a request, or the start of a watch: an audit hook."""
     came = datetime.fromisoformat(event["requestReceivedTimestamp"])
     took = datetime.fromisoformat(event["stageTimestamp"]) - came
     seconds = took.total_seconds()
     how = f"{seconds:.1f} s" if seconds >= _LONG else f"{seconds * 1000:.1f} ms"
-    status: dict[str, Any] = event["responseStatus"]
+    status: Tree = event["responseStatus"]
     if event["stage"] == "ResponseStarted" and status["code"] < _REFUSED:
         how = "begins"
     who = event.get("impersonatedUser", event["user"]).get("username", "-")

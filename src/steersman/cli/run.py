@@ -32,6 +32,7 @@ from steersman.client import Client, Config, discover_config
 from steersman.controller import BLOCKED_AFTER
 from steersman.errors import ApiError, ConfigError, WouldRemove, error_leaves
 from steersman.manager import LAST_SECONDS, HttpEndpoints, Manager, end_process_after, on_signals, report_threads
+from steersman.objects import Tree
 from steersman.telemetry import JsonFormatter, configure_logging
 from steersman.transport import ServerTls
 from steersman.webhooks import WebhookEndpoint, WebhookRegistration
@@ -128,7 +129,7 @@ async def _prepare(
             f"the manager {manager.name or options.target} has no controllers; add one: "
             "manager.controller(KIND).run_with(RECONCILER)"
         )
-    version = msgspec.json.decode(await client.request("GET", "/version"), type=dict[str, Any])
+    version = msgspec.json.decode(await client.request("GET", "/version"), type=Tree)
     if options.install_local:
         await _check_machine(client, config.server)
     announce(
@@ -235,7 +236,7 @@ async def _install(client: Client, manager: Manager, *, replace_crds: bool) -> N
     _log.info("installed the CRDs of %s", ", ".join(kind.gvk().kind for kind in own))
 
 
-def _conversion(manager: Manager) -> dict[str, Any] | None:
+def _conversion(manager: Manager) -> Tree | None:
     """The conversion to begin with; None without a port. It fails until the manager registers its port and certificate."""
     if (endpoint := manager.webhook_endpoint) is None:
         return None

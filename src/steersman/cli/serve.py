@@ -16,7 +16,7 @@ import signal
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -29,7 +29,7 @@ from steersman.cli.request_log import show_request
 from steersman.client import Client
 from steersman.controlplane import ControlPlane, is_controller
 from steersman.kinds.index import KUBERNETES
-from steersman.objects import Object
+from steersman.objects import Object, Tree
 from steersman.telemetry import configure_logging
 
 if TYPE_CHECKING:
@@ -169,20 +169,20 @@ def _classes(names: Sequence[str]) -> list[type[Object]]:
 
 
 def _hook(options: ServeOptions, stack: ExitStack) -> AuditHook | None:
-    hooks: list[Callable[[dict[str, Any]], None]] = []
+    hooks: list[Callable[[Tree], None]] = []
     if options.audit:
         hooks.append(stack.enter_context(AuditFile(options.audit)))
     if options.verbose:
         hooks.append(_show)
 
-    def tell(event: dict[str, Any]) -> None:
+    def tell(event: Tree) -> None:
         for hook in hooks:
             hook(event)
 
     return tell if hooks else None
 
 
-def _show(event: dict[str, Any]) -> None:
+def _show(event: Tree) -> None:
     """Show a request, unless it is a read by a controller."""
     user = event["user"].get("username", "")
     if event["verb"] not in _READS or not (is_controller(user) or user == _RUNNER.name):

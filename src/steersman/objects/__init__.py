@@ -24,6 +24,7 @@ from steersman.objects.difference import (
     to_json as to_json,
 )
 from steersman.objects.document import (
+    Tree as Tree,
     decode as decode,
     decoder_for as decoder_for,
     encode_custom as encode_custom,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any, TypeVar, cast
+from typing import Any, TypeAlias, TypeVar, cast
 
 import msgspec
 from msgspec import Raw
@@ -35,7 +35,8 @@ from steersman.objects.struct import Struct
 from steersman.objects.time import MicroTime, parse_time
 
 S = TypeVar("S", bound=Struct)
-Tree = dict[str, Any]
+#: A JSON object as a dict.
+Tree: TypeAlias = dict[str, Any]
 
 
 #: The exceptions of msgspec for unreadable bytes.

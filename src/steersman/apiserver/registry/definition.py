@@ -19,11 +19,10 @@ from steersman.apiserver.identity import User
 from steersman.apiserver.request import ServerRequest
 from steersman.apiserver.storage import Record, Storage
 from steersman.apiserver.workers import Workers
-from steersman.objects import GroupKind, GroupVersionKind
+from steersman.objects import GroupKind, GroupVersionKind, Tree
 from steersman.objects.field_problems import FieldProblem
 from steersman.schemas.names import dns_subdomain
 
-Tree: TypeAlias = dict[str, Any]
 #: Fills in the answer to a question, such as the status of a SubjectAccessReview.
 Review: TypeAlias = Callable[[Tree, ServerRequest], Awaitable[None]]
 

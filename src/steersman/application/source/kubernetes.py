@@ -11,6 +11,7 @@ from steersman.application.syntax.documents import is_kubernetes_object, read_do
 from steersman.application.syntax.nodes import ListNode, MapNode, Node, Origin, ScalarNode
 from steersman.application.syntax.report import Report, shown
 from steersman.application.syntax.values import Values, absolute
+from steersman.objects import Tree
 
 _BOOLEANS = {
     **dict.fromkeys(("y", "Y", "yes", "Yes", "YES", "on", "On", "ON", "true", "True", "TRUE"), True),
@@ -21,12 +22,12 @@ _FLOAT = re.compile(r"[-+]?(?:[0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))(?:[eE][-+]
 _FILES_MAX = 500
 
 
-PlacedObject = tuple[dict[str, Any], Place]
+PlacedObject = tuple[Tree, Place]
 
 
 def object_of(node: Node, report: Report) -> list[PlacedObject]:
     """The object of a document, or the items of a List, each with its place."""
-    value = cast("dict[str, Any]", plain(node))
+    value = cast("Tree", plain(node))
     if value["kind"] == "List" and isinstance(node, MapNode) and isinstance(items := node.get("items"), ListNode):
         found: list[PlacedObject] = []
         for item in items.items:
@@ -36,7 +37,7 @@ def object_of(node: Node, report: Report) -> list[PlacedObject]:
                 report.error(item, "an item of a List needs apiVersion and kind")
         return found
     metadata = value.get("metadata")
-    name: object = cast("dict[str, Any]", metadata).get("name") if isinstance(metadata, dict) else None
+    name: object = cast("Tree", metadata).get("name") if isinstance(metadata, dict) else None
     for key in ("apiVersion", "kind"):
         if not isinstance(value[key], str) or not value[key]:
             report.error(node, f"{key} of an object must be a string")
@@ -93,7 +94,7 @@ def plain(node: Node) -> Any:
     return _scalar(node) if isinstance(node, ScalarNode) else None
 
 
-def _scalar(node: ScalarNode) -> Any:
+def _scalar(node: ScalarNode) -> str | float | bool | None:
     text = node.text
     if not node.is_plain or node.is_null:
         return None if node.is_null else text

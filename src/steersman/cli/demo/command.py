@@ -18,7 +18,6 @@ from collections import deque
 from contextlib import AsyncExitStack
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 from steersman.aio import Supervisor, now
 from steersman.apiserver import IN_PROCESS
@@ -33,7 +32,7 @@ from steersman.controller import FAILURES, KeyRecord
 from steersman.controlplane import ControlPlane, is_controller
 from steersman.debug import count, duration
 from steersman.kinds.core_v1 import ConfigMap, Pod, Service
-from steersman.objects import Object
+from steersman.objects import Object, Tree
 from steersman.schemas import crd_yaml
 from steersman.telemetry import configure_logging, visible
 from steersman.testing import PodRunner
@@ -127,7 +126,7 @@ class _Told:
         self.lines: deque[tuple[str, str]] = deque(maxlen=_TOLD)
         self.screen: Screen | None = None
 
-    def request(self, event: dict[str, Any]) -> None:
+    def request(self, event: Tree) -> None:
         """Handle an audit event: show the writes of other clients."""
         verb = _WRITES.get(event["verb"])
         if verb is None or event["stage"] != "ResponseComplete" or event["user"]["username"] == IN_PROCESS.name:

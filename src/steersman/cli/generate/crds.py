@@ -12,7 +12,7 @@ import pkgutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import Any, TypeGuard
+from typing import TypeGuard
 
 from steersman.cli.console import show_data
 from steersman.cli.failure import Failure, Misuse
@@ -20,7 +20,7 @@ from steersman.cli.files import write_files
 from steersman.cli.generate.webhooks import endpoint_of
 from steersman.cli.modules import load_module, look_here_first, module_and_name
 from steersman.manager import Manager
-from steersman.objects import GroupKind, Object
+from steersman.objects import GroupKind, Object, Tree
 from steersman.schemas import crd_for, crd_yaml, version_differences
 from steersman.webhooks import WebhookRegistration
 
@@ -76,7 +76,7 @@ def crds_yaml(
     kinds: Versions = {}
     for cls in classes:
         kinds.setdefault(cls.gvk().group_kind, []).append(cls)
-    conversions: dict[GroupKind, dict[str, Any]] = {}
+    conversions: dict[GroupKind, Tree] = {}
     for target, manager in managers.items():
         converted = manager.webhooks.converted_versions()
         for kind in converted.keys() & kinds.keys():
@@ -121,7 +121,7 @@ def managers_in(name: str, attribute: str) -> dict[str, Manager]:
     """The managers of a module and, for a package, of all its submodules, each once; or only the named one."""
     module = load_module(name)
     if attribute:
-        found: Any = getattr(module, attribute, None)
+        found: object = getattr(module, attribute, None)
         return {f"{name}:{attribute}": found} if isinstance(found, Manager) else {}
     known = {
         id(value): (f"{each.__name__}:{place}", value)
@@ -139,7 +139,7 @@ def resource_classes(name: str, attribute: str, *, managers: Mapping[str, Manage
     """
     module = load_module(name)
     if attribute:
-        found: Any = getattr(module, attribute, None)
+        found: object = getattr(module, attribute, None)
         if not _declares_kind(found):
             has = _shown(cls.__name__ for cls in _kinds_in(module))
             raise Failure(f"{name} has no resource class {attribute}; it has {has}")
@@ -169,7 +169,7 @@ def _kinds_in(module: ModuleType) -> list[type[Object]]:
     return sorted(dict.fromkeys(found), key=lambda cls: cls.gvk())
 
 
-def _declares_kind(value: Any) -> TypeGuard[type[Object]]:
+def _declares_kind(value: object) -> TypeGuard[type[Object]]:
     return isinstance(value, type) and issubclass(value, Object) and "__resource__" in vars(value)
 
 

@@ -19,9 +19,7 @@ from steersman.codegen import (
     write_models,
 )
 from steersman.kinds import all_group_versions, class_of_definition
-from steersman.objects import GroupVersion
-
-Node = dict[str, Any]
+from steersman.objects import GroupVersion, Tree
 
 
 def generate_models(
@@ -120,9 +118,9 @@ def _of_server(
 
 
 def _of_files(files: Iterable[str], wanted: set[GroupVersion] | None, *, own: bool) -> ModelCatalog:
-    crds: list[Node] = []
-    documents: list[Node] = []
-    discovery: list[Node] = []
+    crds: list[Tree] = []
+    documents: list[Tree] = []
+    discovery: list[Tree] = []
     for name in files:
         for document in read_documents(name):
             for tree in _objects(document, name):
@@ -143,17 +141,17 @@ def _of_files(files: Iterable[str], wanted: set[GroupVersion] | None, *, own: bo
     )
 
 
-def _objects(document: Any, name: str) -> list[Node]:
+def _objects(document: Any, name: str) -> list[Tree]:
     """The objects of a document: the items of a List, or itself."""
     if not isinstance(document, dict):
         raise Failure(f"{name} contains a {type(document).__name__} instead of an object; name files with CRDs")
-    tree = cast("Node", document)
+    tree = cast("Tree", document)
     items = tree.get("items")
     if str(tree.get("kind", "")).endswith("List") and isinstance(items, list):
         api_version, kind = tree.get("apiVersion"), str(tree["kind"]).removesuffix("List")
         # The items of a typed list may omit kind and apiVersion.
         stated = {"apiVersion": api_version, "kind": kind} if kind else {}
-        return [stated | cast("Node", item) for item in cast("list[Any]", items) if isinstance(item, dict)]
+        return [stated | cast("Tree", item) for item in cast("list[Any]", items) if isinstance(item, dict)]
     return [tree]
 
 

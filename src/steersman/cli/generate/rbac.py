@@ -16,9 +16,7 @@ from steersman.cli.files import say, write_files
 from steersman.cli.managers import find_manager, with_service
 from steersman.cli.modules import load_module, look_here_first, module_and_name
 from steersman.manager import HttpEndpoints, Manager, PermissionRule, Permissions, permissions_of, written_bindings
-from steersman.objects import nearest
-
-Tree = dict[str, Any]
+from steersman.objects import Tree, nearest
 
 _REVIEWS = (
     PermissionRule("authentication.k8s.io", ("tokenreviews",), ("create",)),

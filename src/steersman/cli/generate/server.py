@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from steersman.cli.failure import Failure
 from steersman.codegen import UnreadableSchema, discovery_path, served_group_versions
 from steersman.errors import ApiError
-from steersman.objects import GroupVersion
-
-Node = dict[str, Any]
+from steersman.objects import GroupVersion, Tree
 
 
 @dataclass(frozen=True)
@@ -23,9 +20,9 @@ class ServerSchemas:
 
     #: The server's version, such as ``v1.36.3``.
     version: str
-    documents: list[Node]
+    documents: list[Tree]
     #: One APIResourceList per group-version.
-    discovery: list[Node]
+    discovery: list[Tree]
     #: Group -> the server's preferred version.
     preferred: dict[str, str] = field(default_factory=dict[str, str])
 
@@ -69,14 +66,14 @@ async def read_server(
     )
 
 
-def _preferred(answer: Node) -> dict[str, str]:
-    groups: list[Node] = answer.get("groups", [])
+def _preferred(answer: Tree) -> dict[str, str]:
+    groups: list[Tree] = answer.get("groups", [])
     return {group["name"]: group["preferredVersion"]["version"] for group in groups}
 
 
-def _json(raw: bytes, path: str) -> Node:
+def _json(raw: bytes, path: str) -> Tree:
     try:
-        return msgspec.json.decode(raw, type=Node)
+        return msgspec.json.decode(raw, type=Tree)
     except msgspec.MsgspecError as error:
         raise Failure(
             f"the server's response to {path} is not JSON: {error}; is this a Kubernetes API server?"

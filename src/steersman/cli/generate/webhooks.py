@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import yaml
 
@@ -17,7 +16,7 @@ from steersman.cli.files import write_files
 from steersman.cli.managers import find_manager
 from steersman.cli.modules import load_module, look_here_first, module_and_name
 from steersman.manager import Manager
-from steersman.objects import Key
+from steersman.objects import Key, Tree
 from steersman.webhooks import WebhookEndpoint, WebhookRegistration
 
 _HEADING = "# Written by `steersman generate webhooks {target}`, from the manager's handlers: generate it again, do not edit it.\n"
@@ -72,7 +71,7 @@ def endpoint_of(manager: Manager, *, target: str, service: str | None = None) ->
     return endpoint
 
 
-def _service(name: str, endpoint: WebhookEndpoint) -> dict[str, Any]:
+def _service(name: str, endpoint: WebhookEndpoint) -> Tree:
     namespace, service = Key.parse(endpoint.service)
     return {
         "apiVersion": "v1",

@@ -11,7 +11,6 @@ import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, cast
 
 import msgspec
 
@@ -25,6 +24,7 @@ from steersman.cli.up.places import EXECUTION, SessionStopping, connected_board,
 from steersman.cli.up.summary import indented, table
 from steersman.client import Client
 from steersman.errors import ApiError
+from steersman.objects import Tree
 from steersman.projects import (
     SELECTION,
     ApplicationSource,
@@ -213,7 +213,7 @@ async def apply_to_session(
 async def _refuse_if_stopping(client: Client, record: SessionRecord) -> None:
     try:
         answer = await client.request("GET", EXECUTION)
-        is_stopping = cast("dict[str, Any]", msgspec.json.decode(answer)).get("status") != "Running"
+        is_stopping = msgspec.json.decode(answer, type=Tree).get("status") != "Running"
     except ApiError as error:
         is_stopping = has_ended(record, error)
     if is_stopping:

@@ -18,7 +18,7 @@ from steersman.cli.console import show_data
 from steersman.cli.failure import Failure
 from steersman.cli.files import say
 from steersman.cli.up.places import PlaceOptions
-from steersman.objects import Object, Struct, Unstructured, wire_names
+from steersman.objects import Object, Struct, Tree, Unstructured, wire_names
 from steersman.projects import ServiceSelection
 from steersman.telemetry import rendered
 from steersman.workloads import MASK, masked
@@ -48,9 +48,9 @@ def run_convert(options: ConvertOptions) -> int:
     return 0
 
 
-def printed_tree(obj: Object | Unstructured, *, show_secrets: bool = False) -> dict[str, Any]:
+def printed_tree(obj: Object | Unstructured, *, show_secrets: bool = False) -> Tree:
     """An object as a JSON tree, without fields that have their defaults."""
-    tree: dict[str, Any] = obj.tree if isinstance(obj, Unstructured) else _without_defaults(obj)
+    tree: Tree = obj.tree if isinstance(obj, Unstructured) else _without_defaults(obj)
     return tree if show_secrets else _masked(tree, is_secret=tree.get("kind") == "Secret")
 
 
@@ -60,7 +60,7 @@ def _without_defaults(value: Any) -> Any:
     if not isinstance(value, Struct):
         return value
     names = wire_names(type(value))
-    kept: dict[str, Any] = {}
+    kept: Tree = {}
     for field in msgspec.structs.fields(value):
         found = getattr(value, field.name)
         if field.name not in names or found is None or found is msgspec.UNSET:
@@ -77,8 +77,8 @@ def _masked(value: Any, *, is_secret: bool = False) -> Any:
         return [_masked(each) for each in value]  # type: ignore[misc]
     if not isinstance(value, dict):
         return value
-    tree = cast("dict[str, Any]", value)
-    result: dict[str, Any] = {}
+    tree = cast("Tree", value)
+    result: Tree = {}
     for key, each in tree.items():
         if is_secret and key in {"data", "stringData"} and isinstance(each, dict):
             result[key] = dict.fromkeys(each, MASK)  # type: ignore[arg-type]
@@ -91,19 +91,19 @@ def _masked(value: Any, *, is_secret: bool = False) -> Any:
     return result
 
 
-def _json(trees: list[dict[str, Any]]) -> str:
+def _json(trees: list[Tree]) -> str:
     """A Kubernetes List."""
     found = {"apiVersion": "v1", "kind": "List", "items": trees}
     return msgspec.json.format(msgspec.json.encode(found), indent=2).decode() + "\n"
 
 
-def _yaml(trees: list[dict[str, Any]]) -> str:
+def _yaml(trees: list[Tree]) -> str:
     text = _dumped(trees, allow_unicode=True)
     # PyYAML leaves characters that reorder text; in ASCII the values are the same.
     return text if rendered(text, colors=False) == text else _dumped(trees, allow_unicode=False)
 
 
-def _dumped(trees: list[dict[str, Any]], *, allow_unicode: bool) -> str:
+def _dumped(trees: list[Tree], *, allow_unicode: bool) -> str:
     dumped: str = yaml.dump_all(
         trees, Dumper=_Dumper, sort_keys=False, explicit_start=True, width=120, allow_unicode=allow_unicode
     )
