@@ -24,9 +24,8 @@ import logging
 import os
 import re
 import ssl
-from collections.abc import AsyncIterable, Callable
+from collections.abc import Callable
 from contextlib import AsyncExitStack
-from functools import lru_cache
 from itertools import islice
 from typing import Any, Self
 
@@ -36,7 +35,8 @@ from steersman.aio import Closable
 from steersman.transport.acceptor import SLOW, Acceptor, affordable
 from steersman.transport.body_memory import BodyMemory, BodyMemoryFull
 from steersman.transport.peer import Peer, set_peer
-from steersman.transport.protocol import Handler, Push, Pushing, ServerResponse
+from steersman.transport.protocol import Handler, ServerResponse
+from steersman.transport.sent_responses import send_response
 from steersman.transport.tls import ServerContexts, ServerTlsSource
 from steersman.wire import HttpRequest, Pairs, parse_query
 
@@ -46,16 +46,12 @@ _log = logging.getLogger("steersman.transport")
 REQUEST_BODY_MAX = 4 * 1024 * 1024
 _HEADER_MAX = 16 * 1024
 _HEADERS_MAX = 100
-_PIECE_MAX = 64 * 1024
 #: Bodies up to this size are read before `before_body` is called.
 _SMALL_BODY = 64 * 1024
 #: How many connections are reserved at most.
 _RESERVED_MAX = 64
 #: Seconds that a client has for a TLS handshake.
 _HANDSHAKE_TIMEOUT = 5.0
-
-# The listener frames responses, not the handler.
-_FRAMING = frozenset({"content-length", "transfer-encoding", "connection", "keep-alive"})
 
 
 class HttpListener(Closable):
@@ -255,7 +251,7 @@ class HttpListener(Closable):
                 request = await self._read(incoming, held)
                 reply = await self._handle(request) if isinstance(request, HttpRequest) else request
                 del request
-            return await _send_in_time(incoming, reply)
+            return await send_response(incoming, reply)
         finally:
             self._answering.pop(task, None)
 
@@ -396,98 +392,6 @@ def _peer_of(incoming: web.BaseRequest) -> Peer:
     certificate = tls.getpeercert(binary_form=True) if tls is not None else None
     host, port = str(name[0]), int(name[1])  # pyright: ignore[reportUnknownArgumentType] - untyped in asyncio
     return Peer(host=host, port=port, certificate=certificate or b"")
-
-
-async def _send_in_time(incoming: web.BaseRequest, reply: ServerResponse) -> web.StreamResponse:
-    """Send a response, and release what it holds."""
-    deadline = asyncio.timeout_at(reply.deadline)
-    try:
-        async with deadline:
-            return await _send(incoming, reply)
-    except TimeoutError:
-        if not deadline.expired():
-            raise
-        # The connection is closed: the client reads too slowly.
-        return web.StreamResponse(status=reply.status)
-    finally:
-        reply.release()
-
-
-async def _send(incoming: web.BaseRequest, reply: ServerResponse) -> web.StreamResponse:
-    body = reply.body
-    # a short response is sent together with its head
-    is_short = isinstance(body, bytes) and len(body) <= _PIECE_MAX
-    outgoing = web.Response(status=reply.status, body=body) if is_short else web.StreamResponse(status=reply.status)
-    closes = _add_headers(outgoing, reply.headers)
-    # What follows a CONNECT must not be read as a request. The parser reads nothing after an upgrade, which no handler
-    # offers: the client must not wait for answers to later requests.
-    if closes or incoming.method == "CONNECT" or "Upgrade" in incoming.headers:
-        outgoing.force_close()
-    if isinstance(body, bytes) and not is_short:
-        outgoing.content_length = len(body)
-    whole = False
-    pieces = body if isinstance(body, bytes) else aiter(body)
-    try:
-        await outgoing.prepare(incoming)
-        if incoming.method != "HEAD" and not is_short:
-            if isinstance(body, Pushing) and incoming.version >= HttpVersion11:
-                body.push_to(_pusher(incoming))
-            await _send_body(outgoing, pieces)
-        await outgoing.write_eof()
-        whole = True
-    except ConnectionError:
-        pass  # the client disconnected
-    except Exception:  # noqa: BLE001 - a failure halfway must not look like the end of the response
-        _log.exception("the response to %s %s failed halfway", incoming.method, incoming.path)
-    finally:
-        if (finish := getattr(pieces, "aclose", None)) is not None:
-            # an abandoned iterator keeps its resources until it is closed
-            await finish()
-        if not whole and incoming.transport is not None:
-            incoming.transport.abort()
-    return outgoing
-
-
-def _add_headers(outgoing: web.StreamResponse, headers: Pairs) -> bool:
-    """Add the handler's headers; returns whether it asked to close the connection."""
-    closes = False
-    for name, value in headers:
-        lower = name.lower()
-        if lower not in _FRAMING:
-            outgoing.headers.add(name, value)
-        closes = closes or (lower == "connection" and value.lower() == "close")
-    outgoing.headers.setdefault("Server", "steersman")
-    return closes
-
-
-async def _send_body(outgoing: web.StreamResponse, body: bytes | AsyncIterable[bytes]) -> None:
-    if isinstance(body, bytes):
-        view = memoryview(body)
-        for start in range(0, len(body), _PIECE_MAX):
-            await outgoing.write(view[start : start + _PIECE_MAX])
-        return
-    async for piece in body:
-        # a slow client then holds a part of a piece, which may be shared, and not a copy of all of it
-        await _send_body(outgoing, piece)
-
-
-def _pusher(incoming: web.BaseRequest) -> Push:
-    """A function that writes pieces of a chunked response directly, while the task that iterates over it waits."""
-    protocol, transport = incoming.protocol, incoming.transport
-
-    def push(piece: bytes) -> bool:
-        if transport is None or protocol.writing_paused or transport.is_closing() or len(piece) > _PIECE_MAX:
-            return False
-        transport.write(_chunk(piece))
-        return True
-
-    return push
-
-
-@lru_cache(maxsize=1)
-def _chunk(piece: bytes) -> bytes:
-    """A piece framed for a chunked body; cached, since one piece often goes to many clients."""
-    return b"%x\r\n%b\r\n" % (len(piece), piece)
 
 
 class _UnreadableRequests(logging.Logger):
