@@ -442,7 +442,10 @@ async def test_webhooks_on_loopback_need_a_server_that_is_not_behind_a_tunnel(he
         await plane.client.patch(EndpointSlice, "default/kubernetes", MergePatch(elsewhere))
         async with running(*arguments, folder=here, engine=plane) as program:
             assert await program.ended() == 1
-        assert f"the API server {plane.url} is not on this machine: it publishes the address 192.0.2.7" in program.lines[-1]
+        assert (
+            f"the API server {plane.url} is not on this machine: it publishes the address 192.0.2.7"
+            in program.lines[-1]
+        )
 
 
 @asynccontextmanager

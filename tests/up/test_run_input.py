@@ -149,7 +149,7 @@ async def test_exec_shows_what_a_program_says_of_commands(place: Place) -> None:
     await place.run("up", "--detach")
     words = "Error: crun: executable file `x` not found in $PATH: No such file or directory\n"
     for more, code in (("", 3), ("more\n", 127)):
-        script = "printf %s \"$1\" >&2; sleep 0.2; printf %s \"$2\" >&2; exit $3"
+        script = 'printf %s "$1" >&2; sleep 0.2; printf %s "$2" >&2; exit $3'
         program = ("sh", "-c", script, "sh", words, more, str(code))
         assert await place.run("exec", "db", "--", *program, code=code) == f"{words}{more}"
 
