@@ -98,7 +98,7 @@ def lazy_imports(source: str) -> tuple[dict[str, list[str]], dict[str, list[str]
     return imports, table
 
 
-LAZY = [path for path in sorted(PACKAGE.rglob("__init__.py")) if "lazy_names(" in path.read_text(encoding="utf-8")]
+LAZY = [path for path in sorted(PACKAGE.rglob("*.py")) if " = lazy_names(\n" in path.read_text(encoding="utf-8")]
 
 
 @pytest.mark.parametrize("path", LAZY, ids=lambda path: path.parent.name)

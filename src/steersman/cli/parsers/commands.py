@@ -42,7 +42,33 @@ else:
     from steersman._lazy_names import lazy_names
     from steersman.cli.uncollected_imports import uncollected_imports
 
-    _get, __dir__ = lazy_names()
+    _get, __dir__ = lazy_names(
+        __name__,
+        {
+            "steersman.cli.dcp": ["DcpOptions", "run_dcp"],
+            "steersman.cli.demo.command": ["run_demo"],
+            "steersman.cli.draw": ["DrawOptions", "draw_machines"],
+            "steersman.cli.explain": ["explain"],
+            "steersman.cli.generate.crds": ["generate_crds"],
+            "steersman.cli.generate.models": ["generate_models"],
+            "steersman.cli.generate.rbac": ["generate_rbac"],
+            "steersman.cli.generate.webhooks": ["generate_webhooks"],
+            "steersman.cli.logs": ["LogsOptions", "print_logs"],
+            "steersman.cli.new": ["new_project"],
+            "steersman.cli.plan": ["PlanOptions", "plan_manager"],
+            "steersman.cli.run_target": ["run_target"],
+            "steersman.cli.serve": ["ServeOptions", "serve_api"],
+            "steersman.cli.up.command": ["run_up"],
+            "steersman.cli.up.control": ["ControlOptions", "run_restart", "run_scale", "run_start", "run_stop"],
+            "steersman.cli.up.conversion": ["ConvertOptions", "run_convert"],
+            "steersman.cli.up.down": ["DownOptions", "run_down"],
+            "steersman.cli.up.page": ["run_page"],
+            "steersman.cli.up.places": ["PlaceOptions"],
+            "steersman.cli.up.ps": ["PsOptions", "run_ps"],
+            "steersman.cli.up.terminal_command": ["CommandOptions", "run_exec"],
+            "steersman.cli.up.up_options": ["UpOptions"],
+        },
+    )
 
     def __getattr__(name):  # noqa: ANN001, ANN202 - typed by the imports above
         with uncollected_imports():
