@@ -287,6 +287,34 @@ def test_sources_stop_with_the_controller_and_not_after_its_reconciles(caplog):
     assert "source broken failed to stop" in caplog.text
 
 
+def test_only_methods_stop_and_finish_a_source(caplog):
+    """Attributes of these names are the source's own: an event, or a method of the other form."""
+
+    class Event(Feed):
+        def __init__(self):
+            super().__init__("event")
+            self.stop = self.finish = asyncio.Event()
+
+    class Otherwise(Feed):
+        called = False
+
+        async def stop(self):
+            Otherwise.called = True
+
+        def finish(self):
+            Otherwise.called = True
+
+    async def scenario():
+        async def reconcile(ctx, request):
+            return Done()
+
+        async with running(reconcile, sources=[Event(), Otherwise("otherwise")]) as (controller, _):
+            controller.stop()
+
+    run_virtual(scenario())
+    assert (caplog.text, Otherwise.called) == ("", False)
+
+
 def test_a_failing_source_is_run_again_each_time_later():
     class Broken(Feed):
         def __init__(self):

@@ -30,7 +30,8 @@ class InternalClient(Verbs):
     def life(self) -> object:
         """The same object for all reconciles of one assembled controller, and for its mappers (`Stores.life`).
 
-        A reconciler that serves several managers can keep state in a ``WeakKeyDictionary`` under it.
+        A reconciler that serves several managers can keep state in a ``WeakKeyDictionary`` under it. A client without
+        a cache belongs to no assembled controller: it has a life of its own.
         """
         return self if self.pipeline.memory is None else self.pipeline.memory
 

@@ -30,7 +30,7 @@ from steersman.controller.outcomes import Done, Outcome, Requeue, RequeueAfter, 
 from steersman.controller.queue.queue import Queue, QueueClosed
 from steersman.controller.queue.state import QueueOptions, Taken
 from steersman.controller.records import FAILURES, ControllerStatistics, KeyRecord, QueuePlace, Records, ResultLabel
-from steersman.controller.sources.source import EXITS, KindSource, Source, SourceStatistics, StoppingSource, finish
+from steersman.controller.sources.source import EXITS, KindSource, Source, SourceStatistics, finish, stop_source
 from steersman.controller.spans import describe_span
 from steersman.controller.targets import ANY_SCOPE, Scope
 from steersman.controller.writes.echoes import Echoes
@@ -169,11 +169,10 @@ class Controller:
         self._queue.close()
         self.begins.set()
         for source in self._sources:
-            if isinstance(source, StoppingSource):
-                try:
-                    source.stop()
-                except Exception:  # noqa: BLE001 - user code: the other sources stop all the same
-                    self._log.exception("source %s failed to stop", source.name)
+            try:
+                stop_source(source)
+            except Exception:  # noqa: BLE001 - user code: the other sources stop all the same
+                self._log.exception("source %s failed to stop", source.name)
 
     def add(self, request: Request, cause: Cause, *, priority: int = 0, after: float = 0.0) -> None:
         """Queue a request directly, beside the sources."""

@@ -11,10 +11,11 @@ Guarantees
 from __future__ import annotations
 
 import asyncio
+import inspect
 import logging
 from collections.abc import Callable, Iterable
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Protocol, TypeAlias, cast
 
 import msgspec
 
@@ -79,7 +80,6 @@ class Source(Protocol):
         ...
 
 
-@runtime_checkable
 class FinishingSource(Protocol):
     """A source with work of its own, such as calls to a service, that should end before the controller does."""
 
@@ -88,7 +88,6 @@ class FinishingSource(Protocol):
         ...
 
 
-@runtime_checkable
 class StoppingSource(Protocol):
     """A source that starts work of its own, such as calls to a service."""
 
@@ -101,8 +100,20 @@ async def finish(sources: Iterable[Source]) -> None:
     """Wait until no source has work in progress."""
     async with Supervisor() as tasks:
         for source in sources:
-            if isinstance(source, FinishingSource):
-                tasks.start(source.finish(), name=f"finish {source.name}")
+            if _has_method(source, "finish", waits=True):
+                tasks.start(cast("FinishingSource", source).finish(), name=f"finish {source.name}")
+
+
+def stop_source(source: Source) -> None:
+    """Stop a `StoppingSource`; any other source has nothing to stop."""
+    if _has_method(source, "stop", waits=False):
+        cast("StoppingSource", source).stop()
+
+
+def _has_method(source: Source, name: str, *, waits: bool) -> bool:
+    """Whether the class of a source has a method, async or not; an attribute such as an event may have the same name."""
+    found = getattr(type(source), name, None)
+    return callable(found) and inspect.iscoroutinefunction(found) == waits
 
 
 class Registration(Protocol):
