@@ -6,6 +6,7 @@ import time  # noqa: TID251 - to block with
 
 from steersman import Context, Done, LeaderElection, Manager, Request
 from steersman.kinds.core_v1 import ConfigMap
+from steersman.webhooks import WebhookEndpoint, validates
 
 NAMESPACE, MODE = os.environ["OPERATOR_NAMESPACE"], os.environ["OPERATOR_MODE"]
 
@@ -37,3 +38,11 @@ async def reconcile(ctx: Context, request: Request) -> Done:
 election = LeaderElection("stuck", namespace=NAMESPACE, identity="us", lease=6.0, renew=4.0, retry=0.5)
 manager = Manager(name="stuck", leader=election, namespaces=(NAMESPACE,), grace=float(os.environ["OPERATOR_GRACE"]))
 manager.controller(ConfigMap, name="stuck").run_with(reconcile)
+
+if MODE == "webhooks":
+    manager.webhook_endpoint = WebhookEndpoint(service=f"{NAMESPACE}/stuck", port=0, leaving=6.0)
+
+    @validates(ConfigMap)
+    def accept(given: ConfigMap) -> None: ...
+
+    manager.add(accept)

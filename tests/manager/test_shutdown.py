@@ -250,3 +250,11 @@ async def test_a_child_process_ends_by_its_own_signals(client, namespace) -> Non
         assert (os.WIFSIGNALED(status), os.WTERMSIG(status)) == (True, signal.SIGTERM)
         assert manager.phase == "running"
         manager.stop()
+
+
+async def test_a_port_that_still_answers_does_not_look_stuck(api_server, namespace):
+    """Behind a Service, webhooks answer for some seconds after the signal, however short the grace period is."""
+    async with operator(api_server, namespace, "webhooks", grace=0.5) as program:
+        await program.until("serving webhooks at")
+        program.process.terminate()
+        assert await program.ended() == 0, program.said

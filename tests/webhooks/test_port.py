@@ -13,9 +13,10 @@ import pytest
 
 from samples.eventually import eventually
 from samples.shops import GROUP, OldShop, Shop, ShopSpec, admission, old_shops, shop
-from steersman import ApiServer, Client, Manager, MergePatch, ObjectMeta
+from steersman import ApiServer, Client, Context, Done, Manager, MergePatch, ObjectMeta, Request
 from steersman.aio import Supervisor
 from steersman.errors import ApiError, ConfigError
+from steersman.kinds.core_v1 import ConfigMap
 from steersman.objects import AdmissionReview, Kind
 from steersman.transport import (
     CertificateIssuer,
@@ -225,3 +226,26 @@ async def test_a_secret_that_another_replica_renewed_is_read_at_once(client: Cli
         async with asyncio.timeout(30):
             while one.certificates.current() != other.certificates.current():  # noqa: ASYNC110
                 await asyncio.sleep(0.02)
+
+
+async def test_the_port_leaves_while_reconciles_end(client: Client):
+    """The seconds of ``leaving`` begin with the stop, not after the last reconcile: a Pod ends in time."""
+    began, loop = asyncio.Event(), asyncio.get_running_loop()
+
+    async def slow(ctx: Context, request: Request) -> Done:
+        began.set()
+        await asyncio.sleep(3)
+        return Done()
+
+    manager = Manager(name="shops", webhook_endpoint=WebhookEndpoint(service="default/shops", port=0, leaving=3.0))
+    manager.add(shop_defaults)
+    manager.controller(ConfigMap).run_with(slow)
+    async with Supervisor() as tasks:
+        tasks.start(manager.run(client, signals=False), name="manager")
+        while not any(each.ok for each in await manager.ready.run(["webhooks"])):  # noqa: ASYNC110
+            await asyncio.sleep(0.02)
+        await client.create(ConfigMap(metadata=ObjectMeta(name="slow")))
+        await began.wait()
+        stopped = loop.time()
+        manager.stop()
+    assert 3.0 <= loop.time() - stopped < 5.5

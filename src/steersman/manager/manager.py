@@ -344,7 +344,7 @@ class Manager:
         self._state.runner = runner = asyncio.current_task()
         before = runner.cancelling() if runner is not None else 0
         try:
-            with self._shutdown.heard(self.stop, signals=signals):
+            with self._shutdown.heard(self.stop, self.webhook_endpoint, signals=signals):
                 await self._run(client)
         except asyncio.CancelledError:
             # A second signal before anything could be drained is an order, not a failure.
@@ -374,10 +374,9 @@ class Manager:
             found = await stack.enter_async_context(Client.connect(field_manager=self.name))
         check_named(self.plans, found.field_manager or self.name)
         registry, host = self.registry, found.server
-        told = RequestMeasurements(registry, host)
         self._client = found.with_transport(
             lambda inner: MeasuredTransport(inner, registry, host),
-            observer=told,
+            observer=RequestMeasurements(registry, host),
             field_manager=found.field_manager or self.name,
             formerly=self.formerly,
         )
@@ -394,10 +393,11 @@ class Manager:
             self._listener = await stack.enter_async_context(serving)
             _log.info("serving health, metrics and the debug page at %s", self.address)
         stack.callback(self.webhooks.close)
-        if self.webhook_endpoint is not None and self.webhooks.hooks:
+        if (port := self.webhook_endpoint) is not None and self.webhooks.hooks:
             from steersman.webhooks import serve_webhooks  # noqa: PLC0415 - few programs have webhooks
 
-            serving = serve_webhooks(self.webhooks, self.webhook_endpoint, self.client, name=checked_name(self.name))
+            name = checked_name(self.name)
+            serving = serve_webhooks(self.webhooks, port, self.client, name=name, stopping=self._stopping)
             self.ready.add("webhooks", (await stack.enter_async_context(serving)).check)
 
     async def _fill_caches(self, stack: AsyncExitStack) -> ManagedCache:

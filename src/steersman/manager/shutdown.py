@@ -23,6 +23,7 @@ from steersman.manager.signals import LAST_SECONDS, on_signals
 from steersman.manager.state import State
 from steersman.telemetry import StackText
 from steersman.telemetry.stacks import busy_threads, line_of, task_stack, text_of, thread_stack
+from steersman.webhooks import WebhookEndpoint
 
 _log = logging.getLogger("steersman.manager")
 
@@ -56,13 +57,17 @@ class Shutdown:
         self._stuck = ""
 
     @contextmanager
-    def heard(self, stop: Callable[[], None], *, signals: bool) -> Generator[None]:
-        """Stop on signals while the block lasts, unless another part of the program handles them."""
+    def heard(self, stop: Callable[[], None], endpoint: WebhookEndpoint | None, *, signals: bool) -> Generator[None]:
+        """Stop on signals while the block lasts, unless another part of the program handles them.
+
+        Webhooks at this ``endpoint`` may answer longer than reconciles may take to end.
+        """
         self._thread = threading.get_ident()
         if not signals:
             yield
             return
-        with on_signals(lambda: self._on_signal(stop), grace=self.grace, report=self._report):
+        leaving = endpoint.leaving if endpoint is not None and endpoint.service else 0.0
+        with on_signals(lambda: self._on_signal(stop), grace=max(self.grace, leaving), report=self._report):
             yield
 
     def _on_signal(self, stop: Callable[[], None]) -> None:

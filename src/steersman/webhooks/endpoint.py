@@ -24,7 +24,8 @@ class WebhookEndpoint:
       signed. ``client_names`` are the accepted common names; by default any. Conversions need no certificate, because
       kube-apiserver presents none to conversion webhooks.
     - ``leaving``: with a Service, the port answers for this many seconds after a stop was requested. The API server
-      may call a replica until the Service no longer lists it.
+      may call a replica until the Service no longer lists it. If it is longer than the manager's grace period, add the
+      difference to ``terminationGracePeriodSeconds``.
     - With ``install``, the manager also applies its webhook configurations when it starts.
     """
 

@@ -1,8 +1,8 @@
 """The webhooks of a program on a TLS port: listening, certificates and the caBundle of the registration objects.
 
 Guarantees
-- The port opens as soon as there is a certificate. It stays open until the block ends, and behind a Service for a few
-  seconds more. It closes after the responses in progress.
+- The port opens as soon as there is a certificate. It stays open until the block ends, and behind a Service at least
+  for a few seconds after the stop was requested. It closes after the responses in progress.
 - Certificates are checked every minute. A renewal drops no connection.
 - The caBundle of existing registration objects, and the conversion of existing CRDs, is restored within 2 seconds of
   an overwrite: they are watched. If another program keeps overwriting one, it is restored more slowly.
@@ -43,19 +43,36 @@ _PAUSE, _LONG_PAUSE, _MANY_WRITES = 0.5, 10.0, 10
 
 @asynccontextmanager
 async def serve_webhooks(
-    server: WebhookServer, endpoint: WebhookEndpoint, client: Client, *, name: str
+    server: WebhookServer,
+    endpoint: WebhookEndpoint,
+    client: Client,
+    *,
+    name: str,
+    stopping: asyncio.Event | None = None,
 ) -> AsyncGenerator[ServedWebhooks]:
-    """Serve webhooks on a port until the block ends; ``name`` is the name of their registration objects."""
+    """Serve webhooks on a port until the block ends; ``name`` is the name of their registration objects.
+
+    ``stopping`` is set when a stop is requested, before the block ends.
+    """
     served = ServedWebhooks(server, endpoint, client, name)
+    requested = stopping or asyncio.Event()
     try:
         async with Supervisor() as tasks:
             served.keeper = tasks.start(served.keep(), name="webhooks")
+            left = tasks.start(_leave(requested, endpoint.leaving), name="webhooks: leave")
             yield served
             if endpoint.service and served.address:
-                await asyncio.sleep(endpoint.leaving)
+                requested.set()
+                await left
             tasks.cancel()
     finally:
         await served.close()
+
+
+async def _leave(requested: asyncio.Event, seconds: float) -> None:
+    """Return so many seconds after the stop was requested."""
+    await requested.wait()
+    await asyncio.sleep(seconds)
 
 
 class ServedWebhooks:
