@@ -36,7 +36,7 @@ class Watchmen:
         #: Whether a cancelled function waits for this first.
         self.slow: asyncio.Event | None = None
 
-    def manager(self, who: str, *, leader: bool = True) -> Manager:
+    def manager(self, who: str, *, leader: bool = True, formerly: tuple[str, ...] = ()) -> Manager:
         """A manager with a daemon for each Site."""
 
         @daemon(Site, name="watchman")
@@ -61,9 +61,8 @@ class Watchmen:
                 except BaseException as error:  # noqa: BLE001 - what it meets is the point
                     self.refused.append(error)
 
-        manager = Manager(
-            name="watchmen", leader=short_lease(self._namespace) if leader else None, namespaces=(self._namespace,)
-        )
+        lease = short_lease(self._namespace) if leader else None
+        manager = Manager(name="watchmen", formerly=formerly, leader=lease, namespaces=(self._namespace,))
         manager.add(watch)
         return manager
 
@@ -167,6 +166,26 @@ async def test_a_stopped_leader_hands_its_daemons_over(client: Client, namespace
             await client.delete(Site, f"{namespace}/home")
             while await client.find(Site, f"{namespace}/home"):  # noqa: ASYNC110
                 await asyncio.sleep(0.02)
+
+
+async def test_a_former_finalizer_is_given_up_once(client: Client, namespace: str):
+    """While the program runs under its former name too, both would otherwise change the finalizers for ever."""
+    current, former = (f"web.test.steersman.dev/{name}.watchman" for name in ("tests", "guards"))
+    men, key = Watchmen(namespace), f"{namespace}/home"
+    manager = men.manager("a", leader=False, formerly=("guards",))
+    home = site(namespace)
+    home.metadata.finalizers = [former]
+    await client.create(home)
+    async with candidate(manager, client), asyncio.timeout(60):
+        await eventually(lambda: men.running["a"] == 1)
+        assert (await client.get(Site, key)).metadata.finalizers == [current]
+        await client.patch(Site, key, MergePatch({"metadata": {"finalizers": [current, former]}}))
+        await change_image(client, namespace, "b.example.com")
+        await eventually(lambda: men.seen[-1] == ("a", "b.example.com"))
+        assert (await client.get(Site, key)).metadata.finalizers == [current, former]
+        await client.delete(Site, key)
+        while await client.find(Site, key):  # noqa: ASYNC110
+            await asyncio.sleep(0.02)
 
 
 async def test_a_plan_starts_nothing(client: Client, namespace: str):

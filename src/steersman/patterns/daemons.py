@@ -152,6 +152,10 @@ class DaemonRuns(Generic[T]):
         finally:
             self._only_planned = False
 
+    def has(self, obj: T) -> bool:
+        """Whether the function of an object runs or has finished."""
+        return obj.key in self._daemons
+
     def ensure(self, obj: T, client: Verbs, events: Events = NO_EVENTS) -> None:
         """Start the function of an object, or show it the newer state."""
         if self._tasks is None or self._tasks.stopping or self._only_planned:
@@ -281,7 +285,10 @@ class Daemon(Generic[T]):
         if going:
             await remove_finalizer(ctx.client, obj, current, *former)
             return Done()
-        held = await remove_finalizer(ctx.client, await add_finalizer(ctx.client, obj, current), *former)
+        held = await add_finalizer(ctx.client, obj, current)
+        if not runs.has(obj):
+            # Once: while the program runs under a former name too, that one adds its finalizer again.
+            held = await remove_finalizer(ctx.client, held, *former)
         if held is not None:
             runs.ensure(held, internal_client(ctx).unobserved(), ctx.events)
         return Done()
