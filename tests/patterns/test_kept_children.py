@@ -9,6 +9,7 @@ from steersman.controller import Done
 from steersman.kinds.core_v1 import ConfigMap
 from steersman.objects import owner_reference
 from steersman.patterns import Outputs, child, reconciles
+from steersman.patterns.children import membership
 from steersman.testing import eventually
 
 MANAGER = "teams"
@@ -154,3 +155,23 @@ async def test_children_of_earlier_releases_are_kept(plane, annotation):
     async with plane.running(operator()) as running:
         await running.drained()
         assert (await client.get(ConfigMap, "old")).metadata.annotations == {"example.com/revision": "2", **marks}
+
+
+async def test_managed_fields_are_decoded_once(control_plane, monkeypatch):
+    """A reconcile asks several times for the part that keeps an object; the answer costs one decoding."""
+    client, decoded, decode = control_plane.client, [], membership._decoder.decode
+
+    class Counted:
+        def decode(self, text):
+            decoded.append(text)
+            return decode(text)
+
+    async with control_plane.running(operator()) as running:
+        await client.create(team("index!"))
+        await adopted(control_plane)
+        await running.drained()
+        membership._entries.cache_clear()  # as after a start
+        monkeypatch.setattr(membership, "_decoder", Counted())
+        await client.patch(Team, "pay", MergePatch({"metadata": {"labels": {"look": "again"}}}))
+        await running.drained()
+    assert len(decoded) == 2  # the adopted object and the kept one

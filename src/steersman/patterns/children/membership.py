@@ -16,6 +16,7 @@ Guarantees
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -132,7 +133,13 @@ class _Entry(msgspec.Struct, gc=False):
     fields_v1: msgspec.Raw = msgspec.field(name="fieldsV1", default=msgspec.Raw(b"{}"))
 
 
-_entries = msgspec.json.Decoder(list[_Entry])
+_decoder = msgspec.json.Decoder(tuple[_Entry, ...])
+
+
+@lru_cache(maxsize=128)
+def _entries(managed_fields: bytes) -> tuple[_Entry, ...]:
+    """The entries; cached, because a reconcile asks several times whether an object is kept, and by which part."""
+    return _decoder.decode(managed_fields)
 
 
 def keeping_part(manager: str) -> str:
@@ -144,7 +151,7 @@ def keeping_part(manager: str) -> str:
 def managers_of(view: StoredView) -> tuple[str, ...]:
     """The field managers of this program, and of its parts, that hold fields of a cached object."""
     managed = view.stored.managed_fields
-    return tuple(dict.fromkeys(each.manager for each in _entries.decode(managed))) if managed else ()
+    return tuple(dict.fromkeys(each.manager for each in _entries(managed))) if managed else ()
 
 
 def markers_of(view: StoredView, uid: str) -> tuple[str, ...]:
@@ -156,7 +163,7 @@ def markers_of(view: StoredView, uid: str) -> tuple[str, ...]:
     marks = [_field_of(uid, "reference"), *((_field_of(uid, "label"),) if by_label else ())]
     return tuple(
         dict.fromkeys(
-            each.manager for each in _entries.decode(managed) if any(mark in bytes(each.fields_v1) for mark in marks)
+            each.manager for each in _entries(managed) if any(mark in bytes(each.fields_v1) for mark in marks)
         )
     )
 
