@@ -24,9 +24,9 @@ _log = logging.getLogger(__name__)
 
 PAGE = (Path(__file__).parents[2] / "docs/versions.md").read_text(encoding="utf-8")
 DEFINITION, CRD = Kind("apiextensions.k8s.io/v1", "CustomResourceDefinition"), "shops.shops.example.com"
-#: Seconds in which all writes of a client may fail, on a machine that runs other tests too.
 WEBHOOKS = Kind("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration")
-PATIENCE = 15.0
+#: Seconds in which all writes of a client may fail.
+PATIENCE = 5.0
 
 pytestmark = [
     pytest.mark.slow,
