@@ -18,7 +18,7 @@ from steersman.apiserver import protobuf
 from steersman.apiserver.bounds import check_names, check_values
 from steersman.apiserver.decoding import conform, decode_body, media_type_of
 from steersman.apiserver.decoding.body import TYPE_META
-from steersman.apiserver.errors import bad_request, too_large
+from steersman.apiserver.errors import RequestRejected, bad_request, too_large
 from steersman.apiserver.go_types.shapes import referred
 from steersman.apiserver.json_trees import decode_tree
 from steersman.apiserver.registry.definition import Definition, Tree
@@ -83,13 +83,18 @@ def read_patched(
 ) -> Tree:
     """The object that a patch produced; ``twice`` lists the duplicate fields of its text."""
     if not isinstance(tree, dict):
-        why = f"couldn't get version/kind; json parse error: {cannot_unmarshal(json_type(tree), TYPE_META)}"
-        raise bad_request(f"the patch makes no object: {why}")
+        raise no_object(tree)
     obj = cast("Tree", tree)
     for text in conform(definition, obj, twice or [], directive):
         request.warn(text)
     obj["metadata"] = _metadata(definition.gvk, obj.get("metadata"))
     return obj
+
+
+def no_object(tree: Any) -> RequestRejected:
+    """The error for a patch that makes no object."""
+    why = f"couldn't get version/kind; json parse error: {cannot_unmarshal(json_type(tree), TYPE_META)}"
+    return bad_request(f"the patch makes no object: {why}")
 
 
 def parse_json(body: bytes) -> Any:

@@ -38,14 +38,14 @@ class ItemsBefore:
     __slots__ = ("_by_key", "_keys")
 
     def __init__(self, schema: Schema, old: Any) -> None:
-        self._by_key: dict[tuple[Any, ...], Any] | None = None
+        self._by_key: dict[tuple[str, ...], Any] | None = None
         if schema.get("x-kubernetes-list-type") != "map" or not isinstance(old, list):
             return
         self._keys: list[str] = list(schema.get("x-kubernetes-list-map-keys") or ())
-        by_key: dict[tuple[Any, ...], Any] = {}
+        by_key: dict[tuple[str, ...], Any] = {}
         for item in cast("list[Any]", old):
-            if isinstance(item, dict):
-                by_key.setdefault(self._key(cast("dict[str, Any]", item)), item)
+            if (key := self._key(item)) is not None:
+                by_key.setdefault(key, item)
         self._by_key = by_key
 
     @property
@@ -55,13 +55,17 @@ class ItemsBefore:
 
     def of(self, item: Any) -> Any:
         """The old value of an item."""
-        if self._by_key is None or not isinstance(item, dict):
+        if self._by_key is None or (key := self._key(item)) is None:
             return UNCORRELATED
-        return self._by_key.get(self._key(cast("dict[str, Any]", item)), UNCORRELATED)
+        return self._by_key.get(key, UNCORRELATED)
 
-    def _key(self, item: dict[str, Any]) -> tuple[Any, ...]:
-        # Only strings and numbers are valid keys. repr distinguishes 1 from true.
-        return tuple(repr(item.get(name)) for name in self._keys)
+    def _key(self, item: Any) -> tuple[str, ...] | None:
+        """The key of an item; None if a part of it is missing, or neither a string nor a number nor a boolean."""
+        if not isinstance(item, dict):
+            return None
+        values: list[Any] = [cast("dict[str, Any]", item).get(name) for name in self._keys]
+        # repr distinguishes 1 from true.
+        return tuple(map(repr, values)) if all(isinstance(each, str | int | float) for each in values) else None
 
 
 def is_same(schema: Schema, value: Any, old: Any) -> bool:

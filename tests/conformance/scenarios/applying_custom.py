@@ -110,7 +110,7 @@ SCENARIOS = [
             for name, value in (
                 ("strings", ["a", "a"]), ("numbers", [1, 1.0]), ("numbers", ["1"]), ("strings", [None]), ("strings", [{}]),
                 ("sails", [{"area": 1}]), ("sails", [{"side": "port"}]), ("sails", [{"name": "a"}, {"name": "a", "side": "port"}]),
-                ("ropes", [{}]), ("ropes", [{"number": "1"}]), ("whole", "x"), ("whole", {"c": "1"}), ("parts", {"c": 1}),
+                ("ropes", [{}]), ("ropes", [{"number": "1"}]), ("ropes", [{"number": None}]), ("sails", [{"name": None}]), ("sails", [{}]), ("whole", "x"), ("whole", {"c": "1"}), ("parts", {"c": 1}),
                 ("words", {"a": 1}), ("free", "x"), ("value", {}), ("value", [1]), ("maybe", 7), ("size", "x"), ("size", True),
                 ("object", {"kind": "Pod"}), ("object", {"apiVersion": "v1", "kind": "Pod", "metadata": {"labels": {"a": 1}}}),
             )

@@ -58,6 +58,7 @@ VALUES: dict[str, Any] = {
     "maps": [{"name": "n", "v": 1}, {"name": "n", "v": 2}],
     "map": {"q": 5, "r": {"s": 1}},
     "mixed": [1, "a", None, {"name": 5}],
+    "keyless": [{"v": 1}],
 }
 
 
@@ -117,6 +118,8 @@ SCENARIOS = [
             ("large-number-inside", {"n": 2**40}, obj(n=NUMBER)),
             ("nothing", None, obj(n=NUMBER)),
             ("selector-of-a-map", {"n": 1, "selector": {"a": "b"}}, obj(n=NUMBER)),
+            ("undeclared", {"n": 1}, obj(m=NUMBER)),
+            ("undeclared-map", {"n": 1}, STRING),
         ]
     ],
 ]

@@ -109,6 +109,12 @@ SCENARIOS = [
         get(SITES), get(SITES, labelSelector="a=1", limit=1), get(ONE, accept=TABLE), get(SITES, fieldSelector="spec.mode=static"),
         delete(ONE), get(ONE), patch(ONE, {"metadata": {"finalizers": None}}), get(ONE), delete(ONE),
     ),
+    scenario(
+        "patches-of-the-root", "Patch, Status errors, Subresources",
+        post(SITES, site(replicas=2)),
+        *(patch(f"{ONE}{part}", [{"op": "replace", "path": "", "value": value}], "json") for part in ("", "/scale", "/status") for value in (None, [], "x", {})),
+        get(ONE),
+    ),
     scenario("strategic-merge-patch", "Patch", post(SITES, site()), patch(ONE, {"spec": {"replicas": 5}}, "strategic")),
     scenario(
         "scale", "Subresources, Status errors",

@@ -25,7 +25,7 @@ from conformance.bodies import (
     secret,
     service,
 )
-from conformance.scenario import delete, get, patch, post, scenario
+from conformance.scenario import Close, delete, frames, get, patch, post, scenario, watch
 
 EVERYWHERE = "/api/v1/configmaps"
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
@@ -272,6 +272,12 @@ SCENARIOS = [
     scenario("label-selectors", "Selectors, Status errors", FIVE, *(get(CM, labelSelector=selector) for selector in LABEL_SELECTORS)),
     scenario("label-selectors-on-names", "Selectors", FIVE, *(get(f"{CM}/a", labelSelector=selector) for selector in ("app=x", "app=y", "app in x"))),
     scenario("field-selectors", "Selectors, Status errors", FIVE, *(get(CM, fieldSelector=selector) for selector in FIELD_SELECTORS)),
+    scenario(
+        "field-selectors-with-two-signs", "Selectors, Watch stream, deletecollection",
+        FIVE, get(CM, fieldSelector="metadata.name==a,metadata.namespace=={ns}"),
+        watch("one", CM, fieldSelector="metadata.name==a"), patch(f"{CM}/a", {"data": {"x": "y"}}), frames("one", 1), Close("one"),
+        delete(CM, fieldSelector="metadata.name==a"), get(CM, fieldSelector="metadata.name!=b"),
+    ),
     scenario("both-selectors", "Selectors", FIVE, get(CM, labelSelector="app=x", fieldSelector="metadata.name!=a"), get(CM, labelSelector="app=y", fieldSelector="metadata.name=a")),
     *(
         scenario(f"fields-of-{kind}", "Selectors, Status errors", post(path, body), *(get(path, fieldSelector=selector) for selector in selectors))

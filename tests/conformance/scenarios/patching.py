@@ -64,6 +64,10 @@ JSON_PATCHES = {
     "no-json": b"[",
     "nothing": b"",
     "null": b"null",
+    "root-null": [{"op": "replace", "path": "", "value": None}],
+    "root-added-null": [{"op": "add", "path": "", "value": None}],
+    "root-removed": [{"op": "remove", "path": ""}],
+    "root-a-list": [{"op": "replace", "path": "", "value": []}],
     "too-many": [{"op": "test", "path": "/data/a", "value": "1"}] * 10001,
     "unknown-field": [{"op": "add", "path": "/color", "value": "red"}],
 }
@@ -178,6 +182,12 @@ SCENARIOS = [
             patch(WEB, body, "strategic"),
         )
         for name, body in STRATEGIC.items()
+    ),
+    scenario(
+        "root-null-elsewhere",
+        "Patch, Status errors, Subresources",
+        post(DEPLOYMENT, deployment()),
+        *(patch(f"{WEB}{part}", [{"op": "replace", "path": "", "value": value}], "json") for part in ("", "/scale", "/status") for value in (None, [], "x", {})),
     ),
     scenario(
         "strategic-service-ports",

@@ -219,7 +219,7 @@ def _patched(
         made = cast("Tree", tree)
         for key, value in (("kind", definition.gvk.kind), ("apiVersion", definition.gvk.api_version)):
             made[key] = value if isinstance(made.get(key, ""), str) else made[key]
-    managed = _unchanged_managed(managed_before, tree)
+    managed, is_empty = _unchanged_managed(managed_before, tree), tree == {}
     if managed is not None:
         # Do not decode them again: they cost as much as the rest.
         del tree["metadata"]["managedFields"]
@@ -234,7 +234,8 @@ def _patched(
             made = printed_value(parse_json(body)) if len(body) <= SHOWN_MAX else "..."
             raise unreadable_patch(made, refused, as_unstructured=True) from None
         # A tree that is too large to be shown has been used up.
-        raise unreadable_patch("..." if tree == {} else msgspec.json.encode(tree).decode(), refused) from None
+        used_up = tree == {} and not is_empty
+        raise unreadable_patch("..." if used_up else msgspec.json.encode(tree).decode(), refused) from None
     take_namespace(definition, request.info.namespace, obj["metadata"])
     check_name(request.info.name, obj["metadata"])
     definition.strategy.default(obj)

@@ -103,6 +103,8 @@ class Change:
         self.replaces = False
         #: The conversions that its managed fields need, if a webhook makes them.
         self.results = results_for(context.definition.conversion)
+        #: Whether the transform may set fields that the schema lacks: they count as a change, and are not stored.
+        self.prunes = False
         #: Whether the object was missing.
         self.created = False
 
@@ -177,6 +179,8 @@ class Change:
         else:
             is_same = await context.workers.run(lambda: self._judged_same(obj, old), size=size)
         await context.admission.validate(attributes)
+        if self.prunes:
+            await context.workers.run(lambda: definition.strategy.default(obj), size=size)
         if _is_finished(definition, obj, old):
             return await self._delete(record, obj)
         unfinished = record.created == record.modified and definition.strategy.is_unfinished(old)

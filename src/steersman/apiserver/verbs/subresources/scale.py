@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from steersman.apiserver.admission.attributes import WriteView
 from steersman.apiserver.answers import answer
-from steersman.apiserver.bodies import read_body, read_object
+from steersman.apiserver.bodies import no_object, read_body, read_object
 from steersman.apiserver.context import VerbContext
 from steersman.apiserver.documents import copied, decode_served, encode_stored
 from steersman.apiserver.errors import (
@@ -210,6 +210,8 @@ async def _made(change: Change, definition: Definition) -> Record:
         _put(definition, obj, _replicas(definition, scale, obj["metadata"]["name"]))
 
     change.view = WriteView(_SERVED_SCALE, partial(scale_of, definition), take)
+    # The schema may not have the field, if it was changed.
+    change.prunes = definition.custom
     return await change.make()
 
 
@@ -223,7 +225,9 @@ async def _patch(context: VerbContext, request: ServerRequest) -> Any:
     def patched(scale: Tree) -> Tree:
         make = read_patch(definition, form, body, schema=schema_of(SCALE))
         tree = apply_patch(make, scale)
-        if not isinstance(tree, dict) or check_shape(cast("Tree", tree).get("metadata", {})) is not None:
+        if not isinstance(tree, dict):
+            raise unreadable_patch(msgspec.json.encode(tree).decode(), no_object(tree))
+        if check_shape(cast("Tree", tree).get("metadata", {})) is not None:
             raise bad_request("the patch does not produce a Scale")
         made = cast("Tree", tree)
         made["metadata"] = tidy(made.get("metadata") or {})
@@ -316,9 +320,6 @@ def _put(definition: Definition, obj: Tree, replicas: int) -> None:
         inner: Any = place.get(name)
         place[name] = place = cast("Tree", inner) if isinstance(inner, dict) else {}
     place[path[-1]] = replicas
-    if definition.custom:
-        # The schema may not have the field, if it was changed.
-        definition.strategy.default(obj)
 
 
 def _written(wanted: Tree) -> Tree:
