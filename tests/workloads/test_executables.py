@@ -416,6 +416,21 @@ async def test_a_persistent_process_survives_and_is_adopted(tmp_path, processes)
         assert (processes.running, known.known) == ([], {})
 
 
+async def test_a_persistent_process_survives_also_if_its_object_lost_its_finalizer(tmp_path, processes):
+    """A forced deletion must not end what outlives its object; a successor adopts it."""
+    async with workloads_plane(tmp_path, processes, persistent=SimulatedPersistentProcesses()) as plane:
+        await plane.executable(mode="persistent")
+        await plane.until_state("web", "Running")
+        found = await plane.client.get(Executable, Key("", "web"))
+        found.metadata.finalizers = None
+        await plane.client.update(found)
+        await plane.client.delete(Executable, Key("", "web"))
+        await plane.until_gone("web")
+        await plane.executable(mode="persistent")
+        status = await plane.until_state("web", "Running")
+        assert (status.pid, processes.started[0].signals) == (1000, [])
+
+
 async def test_another_lifecycle_key_replaces_a_persistent_process(tmp_path, processes):
     known = SimulatedPersistentProcesses()
     async with workloads_plane(tmp_path, processes, persistent=known) as plane:

@@ -65,6 +65,8 @@ class Run(msgspec.Struct):
     """An earlier persistent process with another lifecycle key, which must end first."""
     is_remembered: bool = False
     """Whether the pid of a persistent process was written down."""
+    stays: bool = False
+    """Whether the process outlives its object."""
     stop_asked: bool = False
     left_processes: bool = False
     """Whether the program exited with 0 and left processes behind, as a daemon does, but also a job of a shell."""

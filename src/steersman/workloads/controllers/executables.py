@@ -136,6 +136,7 @@ class _Executables:
             self.waiters.remove(request.key)
             return Done()
         run = self._world.record(executable)
+        run.stays = is_persistent(executable.spec)
         if executable.deleting:
             return await self._delete(ctx, executable, run)
         before: ExecutableState = executable.status.state if executable.status is not None else ""
@@ -456,7 +457,10 @@ class _Executables:
         waits = ""
         for other, run in self._world.replaced(key, uid):
             self._health.forget(other)
-            if not run.is_live:
+            if run.stays and run.process is not None:
+                # It outlives its object, and a successor adopts it.
+                run.process.close()
+            if run.stays or not run.is_live:
                 self._world.forget(other)
                 continue
             if run.process is not None and not run.stop_asked:
