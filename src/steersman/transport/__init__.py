@@ -39,6 +39,7 @@ from steersman.transport.reachability import (
 )
 from steersman.transport.request_gate import gate as gate
 from steersman.transport.tls import (
+    PemKeyPair as PemKeyPair,
     ServerTls as ServerTls,
     ServerTlsSource as ServerTlsSource,
     TlsMaterial as TlsMaterial,
@@ -50,7 +51,6 @@ if TYPE_CHECKING:
     from steersman.transport.certificates import (
         CertificateFacts as CertificateFacts,
         CertificateIssuer as CertificateIssuer,
-        PemKeyPair as PemKeyPair,
         certificates_in as certificates_in,
         common_name as common_name,
     )
@@ -69,7 +69,6 @@ else:
             "steersman.transport.certificates": [
                 "CertificateFacts",
                 "CertificateIssuer",
-                "PemKeyPair",
                 "certificates_in",
                 "common_name",
             ],
@@ -79,7 +78,8 @@ else:
             "steersman.transport.peer": ["Peer", "current_peer", "peer_user"],
         },
         needs={
-            "cryptography": "creating certificates needs the package cryptography: pip install 'steersman[webhooks]'"
+            "cryptography": "certificates need the package cryptography: pip install 'steersman[server]', or"
+            " 'steersman[webhooks]' for an operator"
         },
     )
 

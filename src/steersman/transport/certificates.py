@@ -19,19 +19,12 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from steersman import aio
+from steersman.transport.tls import PemKeyPair
 
 #: The clock of a peer may be behind.
 _BACKDATED = timedelta(hours=1)
 _AUTHORITY_LIFE = timedelta(days=3650)
 _LIFE = timedelta(days=365)
-
-
-@dataclass(frozen=True, slots=True)
-class PemKeyPair:
-    """A certificate and its key, as PEM."""
-
-    certificate: bytes
-    key: bytes = field(repr=False)
 
 
 class CertificateIssuer:

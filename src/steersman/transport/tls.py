@@ -25,6 +25,14 @@ from steersman.errors import ConfigError
 _Version = tuple[int, int, int] | None
 
 
+@dataclass(frozen=True, slots=True)
+class PemKeyPair:
+    """A certificate and its key, as PEM."""
+
+    certificate: bytes
+    key: bytes = field(repr=False)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TlsMaterial:
     """Certificates of one server and one client, each as a file or as data; data wins if both are given.
