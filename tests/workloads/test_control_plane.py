@@ -104,6 +104,23 @@ async def test_a_followed_log_ends_with_its_program(real):
         assert b"".join([piece async for piece in pieces]) == b"1\n2\n3\n"
 
 
+async def test_a_session_does_not_import_what_issues_its_certificates(tmp_path):
+    """The package ``cryptography`` would take memory until the session ends."""
+    program = """if True:
+        import asyncio, sys
+        from steersman.workloads import DeveloperControlPlane
+
+        async def main():
+            async with DeveloperControlPlane(folder=sys.argv[1]) as plane:
+                print(plane.kubeconfig.exists(), "cryptography" in sys.modules)
+
+        asyncio.run(main())
+    """
+    command = [sys.executable, "-c", program, str(tmp_path / "session")]
+    done = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True, check=True)
+    assert done.stdout == "True False\n"
+
+
 # who can read it
 
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from steersman._lazy_names import lazy_names
 
-# Imported on first use: a server imports only what it serves. `serving` also needs the package cryptography.
+# Imported on first use: a server imports only what it serves.
 if TYPE_CHECKING:
     from steersman.apiserver.admission import (
         AdmissionFunction as AdmissionFunction,
@@ -63,7 +63,10 @@ if TYPE_CHECKING:
     from steersman.apiserver.server import ApiServer as ApiServer
     from steersman.apiserver.serving import (
         Authority as Authority,
+        CertificateProcess as CertificateProcess,
+        CertificateSource as CertificateSource,
         Served as Served,
+        ServerCertificates as ServerCertificates,
         serve as serve,
         write_kubeconfig as write_kubeconfig,
     )
@@ -116,7 +119,15 @@ else:
             "steersman.apiserver.registry": ["Definition", "Strategy"],
             "steersman.apiserver.request": ["ChainHandler", "NextHandler", "RequestInfo", "Route", "ServerRequest"],
             "steersman.apiserver.server": ["ApiServer"],
-            "steersman.apiserver.serving": ["Authority", "Served", "serve", "write_kubeconfig"],
+            "steersman.apiserver.serving": [
+                "Authority",
+                "CertificateProcess",
+                "CertificateSource",
+                "Served",
+                "ServerCertificates",
+                "serve",
+                "write_kubeconfig",
+            ],
             "steersman.apiserver.storage": [
                 "Change",
                 "Compacted",
@@ -136,7 +147,6 @@ else:
                 "WebhookTarget",
             ],
         },
-        needs={"cryptography": "certificates need the package cryptography: pip install 'steersman[server]'"},
     )
 
 __all__ = [

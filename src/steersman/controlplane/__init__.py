@@ -9,6 +9,8 @@ Guarantees
 """
 
 from steersman.apiserver import (
+    CertificateProcess as CertificateProcess,
+    CertificateSource as CertificateSource,
     CustomSubresource as CustomSubresource,
     PathHandler as PathHandler,
     PathRequest as PathRequest,

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Self, Unpack
 
 from steersman.aio import Supervisor
-from steersman.apiserver import ApiServer, ServerOptions, User
+from steersman.apiserver import ApiServer, CertificateSource, ServerOptions, User
 from steersman.client import Client
 from steersman.controlplane.assembly import Assembled, chosen
 from steersman.controlplane.new_objects import NewObjects
@@ -43,7 +43,8 @@ class ControlPlane:
 
     ``controllers`` are names from kube-controller-manager; by default all that are available. With a ``port`` (0: any free
     one) it also serves TLS and writes the administrator's ``kubeconfig``, with a client certificate or the given
-    ``token``. A ``folder`` stores objects, certificates and the kubeconfig. The other options are those of `ApiServer`.
+    ``token``. A ``folder`` stores objects, certificates and the kubeconfig. ``certificates`` is for `serve`. The other
+    options are those of `ApiServer`.
     """
 
     def __init__(
@@ -54,6 +55,7 @@ class ControlPlane:
         folder: Path | str | None = None,
         kubeconfig: Path | str | None = None,
         token: str | None = None,
+        certificates: CertificateSource | None = None,
         **options: Unpack[ServerOptions],
     ) -> None:
         if port is None and kubeconfig is not None:
@@ -72,6 +74,7 @@ class ControlPlane:
         self._folder = folder
         self._kubeconfig = kubeconfig
         self._token = token
+        self._certificates = certificates
         self._stack: AsyncExitStack | None = None
         self._client: Client | None = None
         self._assembled: Assembled | None = None
@@ -143,10 +146,15 @@ class ControlPlane:
         if self._port is None:
             await stack.enter_async_context(self.server)
             return None
-        from steersman.apiserver import serve  # noqa: PLC0415 - needs an extra, and says so
+        from steersman.apiserver import serve  # noqa: PLC0415 - needs aiohttp, and certificates an extra
 
         serving = serve(
-            self.server, port=self._port, folder=self._folder, kubeconfig=self._kubeconfig, token=self._token
+            self.server,
+            port=self._port,
+            folder=self._folder,
+            kubeconfig=self._kubeconfig,
+            token=self._token,
+            certificates=self._certificates,
         )
         served = await stack.enter_async_context(serving)
         self.url, self.kubeconfig = served.url, served.kubeconfig

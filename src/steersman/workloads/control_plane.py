@@ -198,6 +198,7 @@ class DeveloperControlPlane:
             port=self._port,
             kubeconfig=session.kubeconfig,
             token=_new_token(),
+            certificates=parts.certificates,
             subresources=[*logs.subresources(), launch_subresource(world)],
             validators=dict(_validators()),
             paths={"/admin/execution": shutdown.answer, **self._paths},

@@ -12,6 +12,7 @@ from typing import Literal
 import msgspec
 
 from steersman import aio
+from steersman.controlplane import CertificateProcess, CertificateSource
 from steersman.workloads.containers import DOCKER, PODMAN, CommandLineRunner, ContainerRunner, SimulatedContainers
 from steersman.workloads.files import FileWatcher, InotifyWatcher, SimulatedFileWatcher
 from steersman.workloads.ports import LocalPorts, PortRegistry, SimulatedPorts
@@ -38,6 +39,8 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     proxy: Proxy
     files: FileWatcher
     health: HealthMonitor
+    certificates: CertificateSource | None = None
+    """Issues the certificates of the session; None: the session does."""
 
 
 @asynccontextmanager
@@ -49,6 +52,8 @@ async def real_parts(
     Services of the same ``project``, by default the session's folder, keep their ports between runs.
     """
     async with AsyncExitStack() as stack:
+        # First, because it issues them while the session starts.
+        certificates = await stack.enter_async_context(CertificateProcess())
         processes = await stack.enter_async_context(ZygoteRunner())
         name = f"{session.root.name[:40]}-{aio.name_suffix(8)}"
         dialect = DOCKER if runtime == "docker" else PODMAN
@@ -62,6 +67,7 @@ async def real_parts(
             proxy=await stack.enter_async_context(RelayProxy()),
             files=await stack.enter_async_context(InotifyWatcher()),
             health=await stack.enter_async_context(HealthMonitor(prober)),
+            certificates=certificates.issued,
         )
 
 

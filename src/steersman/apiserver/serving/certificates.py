@@ -12,11 +12,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from steersman.apiserver.serving.certificate_process import server_names
 from steersman.apiserver.serving.private_files import write_private
 from steersman.apiserver.storage.ownership import read_owned
 from steersman.transport import CertificateIssuer, PemKeyPair
-
-_NAMES = ("localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "127.0.0.1", "::1")
 
 
 class Authority:
@@ -45,7 +44,7 @@ class Authority:
 
     def server(self, host: str = "127.0.0.1") -> PemKeyPair:
         """The key pair of a server on loopback and on a host."""
-        return self._issuer.server(dict.fromkeys((*_NAMES, host)))
+        return self._issuer.server(server_names(host))
 
     def client(self, user: str, *, groups: tuple[str, ...] = ()) -> PemKeyPair:
         """Client credentials of ``user``, a member of ``groups``."""

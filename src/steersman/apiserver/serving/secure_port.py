@@ -25,9 +25,9 @@ from steersman.apiserver.errors import RequestRejected, unauthorized
 from steersman.apiserver.identity import MASTERS, User
 from steersman.apiserver.request import ServerRequest
 from steersman.apiserver.server import ApiServer
-from steersman.apiserver.serving.certificates import Authority
+from steersman.apiserver.serving.certificate_process import CertificateSource, ServerCertificates
 from steersman.apiserver.serving.kubeconfig import write_kubeconfig
-from steersman.transport import HttpListener, ServerResponse, ServerTls
+from steersman.transport import HttpListener, PemKeyPair, ServerResponse, ServerTls
 from steersman.wire import HttpRequest
 
 #: The user of the kubeconfig.
@@ -53,6 +53,7 @@ async def serve(
     folder: Path | str | None = None,
     kubeconfig: Path | str | None = None,
     token: str | None = None,
+    certificates: CertificateSource | None = None,
     grace: float = 1.0,
 ) -> AsyncGenerator[Served]:
     """Run a server on a port, over TLS, while the block lasts.
@@ -64,7 +65,9 @@ async def serve(
 
     The server must not be running yet. Port 0 chooses a free one. The certificate authority and the kubeconfig are kept
     in ``folder``, so that they stay valid after a restart, or in a temporary one; ``kubeconfig`` sets another path for
-    that file. Its user has a client certificate, or the given ``token``. A chain without an `Authentication`, or without `RequestLimits`, gets them at its front.
+    that file. Its user has a client certificate, or the given ``token``. With a token, ``certificates`` may issue those of
+    the server, such as `CertificateProcess`. A chain without an `Authentication`, or without `RequestLimits`, gets them at
+    its front.
     """
     with ExitStack() as stack:
         if folder is None:
@@ -77,12 +80,11 @@ async def serve(
             authentication.add_token(token, User(name=ADMIN, groups=(MASTERS,)))
         _tell_users_apart(server, authentication)
         place = Path(folder)
-        authority = Authority(place)
-        own = authority.server(host)
+        issued, admin = await _issued(place, host, token, certificates)
         tls = ServerTls(
-            certificate_data=own.certificate,
-            key_data=own.key,
-            client_ca_data=authority.certificate,
+            certificate_data=issued.server.certificate,
+            key_data=issued.server.key,
+            client_ca_data=issued.authority,
             require_client=False,
         )
         listening = HttpListener(
@@ -96,11 +98,25 @@ async def serve(
         )
         _leave_connections(server, listening.capacity)
         async with server, listening as listener:
-            await publish_address(server.registry, server.storage, host, listener.port, authority.certificate)
+            await publish_address(server.registry, server.storage, host, listener.port, issued.authority)
             path = Path(kubeconfig) if kubeconfig is not None else place / "kubeconfig"
-            admin = authority.client(ADMIN, groups=(MASTERS,)) if token is None else token
-            write_kubeconfig(path, url=listener.address, authority=authority.certificate, user=admin)
-            yield Served(listener.address, path, listener.port, authority.certificate)
+            write_kubeconfig(path, url=listener.address, authority=issued.authority, user=admin)
+            yield Served(listener.address, path, listener.port, issued.authority)
+
+
+async def _issued(
+    folder: Path, host: str, token: str | None, certificates: CertificateSource | None
+) -> tuple[ServerCertificates, PemKeyPair | str]:
+    """The certificates of the server, and the credentials of its administrator."""
+    if certificates is not None:
+        if token is None:
+            raise ValueError("certificates needs a token: the authority behind it issues no client certificates")
+        return await certificates(), token
+    from steersman.apiserver.serving.certificates import Authority  # noqa: PLC0415 - needs the package cryptography
+
+    authority = Authority(folder)
+    own = ServerCertificates(authority.certificate, authority.server(host))
+    return own, authority.client(ADMIN, groups=(MASTERS,)) if token is None else token
 
 
 def _tell_users_apart(server: ApiServer, authentication: Authentication) -> None:
