@@ -19,6 +19,8 @@ from steersman.apiserver.go_types.shapes import object_meta
 
 Tree = dict[str, Any]
 Schema = Mapping[str, Any]
+#: The kinds of fields whose empty values decoding drops, by their type in a tree.
+_EMPTY = {list: "list", dict: "map"}
 _OF_EVERY_OBJECT = frozenset({"apiVersion", "kind", "metadata"})
 #: The maximum total length of collected paths, except the last one.
 _PATHS_LENGTH = 1024 * 1024
@@ -63,9 +65,28 @@ def read_custom(schema: Schema, tree: Tree, *, has_form: bool = False) -> list[s
     return [f'unknown field "{path}"' for path in (*found, *unknown.ordered(), *sorted(embedded))]
 
 
+def _without_empty(metadata: Any) -> Any:
+    """Metadata without empty lists and maps, as decoding makes it: a patch that removes the last finalizer leaves one."""
+    if not isinstance(metadata, dict):
+        return metadata
+    members, fields = cast("Tree", metadata), object_meta().fields
+    empty = [
+        name
+        for name, value in members.items()
+        if not value
+        and type(value) in _EMPTY
+        and (place := fields.get(name)) is not None
+        and place.omitted
+        and place.shape.kind == _EMPTY[type(value)]
+    ]
+    return {name: value for name, value in members.items() if name not in empty} if empty else members
+
+
 def _read_metadata(tree: Tree, path: str) -> list[str]:
     metadata = tree["metadata"]
-    if fits(object_meta(), metadata) >= 0:
+    whole = _without_empty(metadata)
+    if fits(object_meta(), whole) >= 0:
+        tree["metadata"] = whole
         return []
     reader = TypedReader()
     tree["metadata"] = read_tree(reader, metadata, object_meta())
