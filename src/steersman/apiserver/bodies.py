@@ -26,7 +26,7 @@ from steersman.apiserver.registry.metadata import check_shape, tidy
 from steersman.apiserver.request import ServerRequest
 from steersman.golang import cannot_unmarshal, json_type, readable_json
 from steersman.objects import GroupVersionKind
-from steersman.patches import check_depth
+from steersman.patches import MAX_DEPTH, check_depth
 from steersman.wire import JSON, YAML
 
 _DELETE_OPTIONS = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"
@@ -107,7 +107,8 @@ def parse_json(body: bytes) -> Any:
         if text == body:
             raise
         tree = decode_tree(text)
-    check_depth(tree)
+    if body.count(b"{") + body.count(b"[") > MAX_DEPTH:
+        check_depth(tree)
     check_names(tree, len(body))
     return tree
 
