@@ -504,12 +504,13 @@ async def test_dependents_stop_first(source):
     """A database that stops before its clients makes them print errors, or lose work."""
     ended: list[str] = []
     async with project_of(source) as project:
-        all_names = ["api", "db", "web"]
+        processes = project.plane.parts.processes
+        await eventually(lambda: len(processes.running) == 3)
 
         async def watch():
             while len(ended) < 3:
-                present = await names(project)
-                ended.extend(name for name in all_names if name not in present and name not in ended)
+                over = [Path(each.launch.program).name for each in processes.started if each.is_over]
+                ended.extend(name for name in over if name not in ended)
                 await asyncio.sleep(0)
 
         await asyncio.gather(project.stop(), watch())

@@ -15,7 +15,15 @@ from steersman import Client
 from steersman.errors import BadRequest, Forbidden, Invalid, Unauthorized
 from steersman.objects import ObjectMeta
 from steersman.workloads import DeveloperControlPlane, simulated_parts, wait_for_end
-from steersman.workloads.kinds import GROUP, KINDS, Executable, ExecutableSpec
+from steersman.workloads.kinds import (
+    GROUP,
+    KINDS,
+    Executable,
+    ExecutableReplicaSet,
+    ExecutableReplicaSetSpec,
+    ExecutableSpec,
+    ExecutableTemplate,
+)
 from steersman.workloads.monitored_process import start_time
 
 EXECUTABLES = f"/apis/{GROUP}/v1/executables"
@@ -196,6 +204,33 @@ async def test_a_client_stops_it_over_the_admin_path(plane):
             await plane.stopping.wait()
         with pytest.raises(Forbidden, match="the control plane is stopping"):
             await client.create(executable("late", "true"))
+
+
+@pytest.mark.parametrize("wanted", ["CleaningResources", "Stopping"])
+async def test_a_set_and_its_processes_end_with_the_session_and_by_a_cleanup(plane, wanted):
+    """A cleanup leaves no object; the end of the session leaves no process, and the sets end with the server."""
+    template = ExecutableTemplate(spec=ExecutableSpec(executable_path="/bin/web"))
+    made = ExecutableReplicaSet(metadata=ObjectMeta(name="web"), spec=ExecutableReplicaSetSpec(template=template))
+    await plane.client.create(made)
+
+    async def runs():
+        return plane.parts.processes.running
+
+    await until_true(runs)
+    if wanted == "Stopping":
+        await plane.shutdown.finish()
+    else:
+        plane.shutdown.request(wanted)
+
+        async def complete():
+            return plane.shutdown.status == "CleanupComplete"
+
+        await until_true(complete)
+    assert not plane.parts.processes.running
+    assert not plane.shutdown.blocking
+    assert not (await plane.client.list(Executable)).items
+    left = (await plane.client.list(ExecutableReplicaSet)).items
+    assert [each.deleting for each in left] == ([True] if wanted == "Stopping" else [])
 
 
 async def test_a_monitored_process_is_identified_by_pid_and_start_time():

@@ -165,6 +165,30 @@ async def test_dependents_are_deleted_first(plane):
     assert "Container db waits until ExecutableReplicaSet api is gone" in told
 
 
+async def test_the_last_cleanup_keeps_the_order_without_waiting_for_sets(plane):
+    """Rule: a set ends with the server, and what it needs is deleted when the last of its Executables is gone."""
+    client = plane.client
+    await client.create(workload("db", kind=ExecutableReplicaSet, finalizers=HELD))
+    await client.create(workload("web", (ExecutableReplicaSet, "db"), kind=ExecutableReplicaSet, finalizers=HELD))
+    owner = await client.get(ExecutableReplicaSet, "web")
+    for name in ("web-1", "web-2"):
+        await client.create(workload(name, (ExecutableReplicaSet, "db"), finalizers=HELD), owner=owner)
+    await client.create(workload("other", finalizers=HELD))
+    async with asyncio.timeout(60), Supervisor() as tasks:
+        cleaning = tasks.start(delete_all(client, is_last=True), name="cleanup")
+
+        async def web_goes():
+            return await deleting(client) == {"web", "web-1", "web-2"}
+
+        await until_true(web_goes)
+        await release(client, Executable, "web-1")
+        assert await deleting(client) == {"web", "web-2"}
+        await release(client, Executable, "web-2")
+        await release(client, Executable, "other")
+        assert await cleaning == []
+    assert await deleting(client) == {"web", "db"}
+
+
 async def test_an_object_that_does_not_end_blocks_only_what_it_depends_on(plane):
     """Rule: the sentence names the object that blocks, and independent objects are gone within the budget."""
     client = plane.client

@@ -4,6 +4,8 @@ Guarantees
 - An object is deleted only after all objects that depend on it, by ``dependsOn``, are gone.
 - Objects without such dependencies are deleted in the order of `DELETED_AFTER`.
 - A cycle does not hang: if no deletion is in progress and every object waits for another, the rest is deleted at once.
+- The last cleanup, after which the server ends, does not wait until sets are gone: the Executables of a set have its
+  dependencies and its place in the order.
 - The cleanup ends within its budget, and names each remaining object with the reason.
 """
 
@@ -12,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Mapping
+from itertools import chain
 from typing import Any, Final, NamedTuple
 
 from steersman.client import Added, Bookmark, Client, Deleted, Modified
@@ -41,6 +44,7 @@ DELETED_AFTER: Final[Mapping[type[Object], tuple[type[Object], ...]]] = {
     ContainerVolume: (Container,),
 }
 _AFTER: Final = {kind.__name__: tuple(each.__name__ for each in after) for kind, after in DELETED_AFTER.items()}
+_SET, _EXECUTABLE = ExecutableReplicaSet.__name__, Executable.__name__
 #: Seconds between two looks at what can be deleted.
 _SETTLE: Final = 0.01
 #: Seconds for the whole cleanup.
@@ -110,13 +114,18 @@ Sentences = Callable[[], list[str]]
 
 
 async def delete_all(
-    client: Client, *, budget: float = BUDGET, on_blocking: Callable[[Sentences], None] | None = None
+    client: Client,
+    *,
+    budget: float = BUDGET,
+    on_blocking: Callable[[Sentences], None] | None = None,
+    is_last: bool = False,
 ) -> list[str]:
     """Delete the objects of all kinds in order. Returns a sentence for each object that is left after the budget.
 
     ``on_blocking`` is called with a function that returns the same sentences, whenever they may have changed.
+    ``is_last`` says that the server ends after the cleanup, and every object with it.
     """
-    cleanup = _Cleanup(client, on_blocking)
+    cleanup = _Cleanup(client, on_blocking, is_last=is_last)
     try:
         async with asyncio.timeout(budget):
             await asyncio.gather(cleanup.advance(), *map(cleanup.delete, DELETED_AFTER))
@@ -128,12 +137,15 @@ async def delete_all(
 class _Cleanup:
     """Deletes all objects, each after its dependents."""
 
-    def __init__(self, client: Client, on_blocking: Callable[[Sentences], None] | None) -> None:
+    def __init__(self, client: Client, on_blocking: Callable[[Sentences], None] | None, *, is_last: bool) -> None:
         self._client = client
+        self._is_last = is_last
         self._on_blocking = on_blocking
         #: The objects that are left, and those of each kind.
         self._left: dict[_Subject, Unstructured] = {}
         self._of_kind: dict[str, dict[_Subject, None]] = {kind: {} for kind in _AFTER}
+        #: The Executables of sets.
+        self._of_sets: dict[_Subject, None] = {}
         #: Those whose deletion is yet to be requested.
         self._waiting: dict[_Subject, None] = {}
         self._graph = _Graph()
@@ -197,8 +209,14 @@ class _Cleanup:
     def _take(self, obj: Unstructured) -> _Subject:
         subject = _Subject(obj.tree["kind"], obj.key.name)
         known = self._left.get(subject)
+        if self._is_last and subject.kind == _SET and "deletionTimestamp" in obj.tree["metadata"]:
+            self._drop(subject)
+            return subject
         if known is None:
             self._graph.add(subject, obj.tree)
+            owners: list[dict[str, Any]] = obj.tree["metadata"].get("ownerReferences") or []
+            if subject.kind == _EXECUTABLE and any(each["kind"] == _SET for each in owners):
+                self._of_sets[subject] = None
         if "deletionTimestamp" in obj.tree["metadata"]:
             self._waiting.pop(subject, None)
         elif known is None or known.uid != obj.uid:
@@ -211,6 +229,7 @@ class _Cleanup:
     def _drop(self, subject: _Subject) -> None:
         self._left.pop(subject, None)
         self._of_kind[subject.kind].pop(subject, None)
+        self._of_sets.pop(subject, None)
         self._waiting.pop(subject, None)
         self._graph.remove(subject)
         self._changed.set()
@@ -246,8 +265,10 @@ class _Cleanup:
         """Whether another object must be gone before this one is deleted."""
         if self._graph.dependents(subject) & self._left.keys():
             return True
-        earlier = (each for kind in _AFTER[subject.kind] for each in self._of_kind[kind])
-        return any(not self._graph.depends(subject, each) for each in earlier)
+        earlier = [self._of_kind[kind] for kind in _AFTER[subject.kind]]
+        if subject.kind == _EXECUTABLE and subject not in self._of_sets:
+            earlier.append(self._of_sets)
+        return any(not self._graph.depends(subject, each) for each in chain.from_iterable(earlier))
 
 
 def _service_names(annotations: Mapping[str, str]) -> list[str]:

@@ -212,12 +212,14 @@ class DeveloperControlPlane:
         shutdown.begin(plane, tasks)
         self._manager = manager = Manager(name="steersman-workloads")
         manager.before_leading(lambda _: logs.following(manager.informers))
-        for plan in self._plans(parts, session, world):
+        for plan in self._plans(parts, session, world, shutdown):
             manager.add(plan)
         add_services(manager, proxy=parts.proxy, ports=parts.ports)
         self._running = tasks.start(self._run(manager, plane.client, shutdown), name="workloads: controllers")
 
-    def _plans(self, parts: Parts, session: SessionFolder, world: World[Run]) -> Iterator[ControllerPlan]:
+    def _plans(
+        self, parts: Parts, session: SessionFolder, world: World[Run], shutdown: Shutdown
+    ) -> Iterator[ControllerPlan]:
         """The controllers of all kinds but Service."""
         yield executables(
             processes=parts.processes,
@@ -229,7 +231,9 @@ class DeveloperControlPlane:
             ambient=self._ambient,
             world=world,
         )
-        yield executable_replica_sets(files=parts.files, folder=self._working_folder)
+        yield executable_replica_sets(
+            files=parts.files, folder=self._working_folder, is_ending=lambda: shutdown.is_last
+        )
         runner = parts.containers
         yield containers(runner=runner, ports=parts.ports, health=parts.health, logs=session.logs)
         yield container_execs(runner=runner, logs=session.logs)

@@ -50,6 +50,8 @@ class Shutdown:
         self.status: Status = "Running"
         self.cleanup: Cleanup = "Full"
         self._sentences: Sentences = list
+        #: Whether the server ends after the cleanup, and every object with it; known once the cleanup begins.
+        self.is_last = False
         #: Set when the control plane must end.
         self.stopping = asyncio.Event()
         self._budget = budget
@@ -112,12 +114,13 @@ class Shutdown:
         if self._cleaned is None:
             assert self._plane is not None
             assert self._tasks is not None
+            self.is_last = self.status == "Stopping"
             self._cleaned = self._tasks.start(self._clean(self._plane.client), name="shutdown: cleanup")
         return self._cleaned
 
     async def _clean(self, client: Client) -> None:
         try:
-            left = await delete_all(client, budget=self._budget, on_blocking=self._set_sentences)
+            left = await delete_all(client, budget=self._budget, on_blocking=self._set_sentences, is_last=self.is_last)
         except ApiError as error:
             left = [f"the cleanup failed: {error}"]
         self._set_sentences(lambda: left)

@@ -10,7 +10,7 @@ Guarantees
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -50,13 +50,16 @@ RESTARTS, RETIRED = "steersman.dev/restarts", "steersman.dev/retired"
 _LOOK_AGAIN = 0.2
 
 
-def executable_replica_sets(*, files: FileWatcher, folder: Path) -> ControllerPlan:
+def executable_replica_sets(
+    *, files: FileWatcher, folder: Path, is_ending: Callable[[], bool] = lambda: False
+) -> ControllerPlan:
     """The controller of ExecutableReplicaSets, for a `Manager`.
 
-    ``folder`` is the working directory of programs that name none.
+    ``folder`` is the working directory of programs that name none. ``is_ending`` returns whether the server ends once all
+    Executables are gone: then a deleted set stays until that.
     """
     world: World[Replicas] = World("replicas", Replicas)
-    reconciler = _ReplicaSets(world, files, folder)
+    reconciler = _ReplicaSets(world, files, folder, is_ending)
     builder = controller_for(ExecutableReplicaSet).when(when(world.concerns)).on(world).owns(Executable)
     return builder.options(concurrency=8).run_with(reconciler)
 
@@ -75,10 +78,11 @@ class _Decision(NamedTuple):
 
 
 class _ReplicaSets:
-    def __init__(self, world: World[Replicas], files: FileWatcher, folder: Path) -> None:
+    def __init__(self, world: World[Replicas], files: FileWatcher, folder: Path, is_ending: Callable[[], bool]) -> None:
         self._world = world
         self._files = files
         self._folder = folder
+        self._is_ending = is_ending
 
     async def reconcile(self, ctx: Context, request: Request) -> Outcome:
         """Bring one set closer to its spec."""
@@ -293,7 +297,8 @@ class _ReplicaSets:
         ]
         if held:
             return Done()
-        await remove_finalizer(ctx.client, replica_set, FINALIZER)
+        if not self._is_ending():
+            await remove_finalizer(ctx.client, replica_set, FINALIZER)
         self._world.forget(replica_set.uid)
         return Done()
 
