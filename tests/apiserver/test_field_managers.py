@@ -1,11 +1,14 @@
 """Managed fields and applies, where the engine cannot be asked: hostile ones, admission, limits, and who may create."""
 
+import gc
 import json
+import weakref
 
 import pytest
 
 from samples.embedded import Raw
 from samples.random_intents import Intents
+from samples.site import Site
 from steersman.apiserver import ApiServer, Limits
 from steersman.apiserver.admission import Attributes
 from steersman.apiserver.decoding.yaml_text import read_yaml
@@ -107,6 +110,18 @@ async def test_no_managed_fields_break_the_server(raw, path, fields):
 async def test_a_request_without_a_manager_is_unknown(raw):
     made = await raw.post(MAPS, {"metadata": {"name": "a"}, "data": {"a": "1"}})
     assert [entry["manager"] for entry in made.body["metadata"]["managedFields"]] == ["unknown"]
+
+
+async def test_field_managers_are_freed_with_their_server():
+    """They refer to the registry, so a table of all registries would keep every server that the process has had."""
+    async with ApiServer(kinds=["v1"], resources=[Site]) as server:
+        for path in (MAPS, SITES):
+            made = await Raw(server.handler).post(path, OBJECTS[path] | {"metadata": {"name": "a"}})
+            assert made.body["metadata"]["managedFields"]
+    registry = weakref.ref(server.registry)
+    del server
+    gc.collect()
+    assert registry() is None
 
 
 async def test_admission_cannot_spoil_managed_fields():

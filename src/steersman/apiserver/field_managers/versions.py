@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Container, Mapping
 from functools import cache
 from typing import Any, NamedTuple
-from weakref import WeakKeyDictionary
 
 import msgspec
 
@@ -270,16 +269,11 @@ class _Managers:
         self.schemas.keep({each.gvk.group_kind for each in registry})
 
 
-_MANAGERS: WeakKeyDictionary[ResourceRegistry, _Managers] = WeakKeyDictionary()
-
-
 def managed_of(
     registry: ResourceRegistry, definition: Definition, subresource: str, results: WebhookResults | None = None
 ) -> Managed:
     """The field manager of a resource, for a subresource or the main endpoint; with ``results``, for one write."""
-    managers = _MANAGERS.get(registry)
-    if managers is None:
-        managers = _MANAGERS[registry] = _Managers()
+    managers = registry.derived(_Managers)
     managers.follow(registry)
     key = (definition.gvk, definition.resource, subresource)
     found = managers.made.get(key)

@@ -4,14 +4,18 @@ Guarantees
 - Exactly one `Definition`, found in constant time, serves a resource of a group-version.
 - Resources may be added and removed while the server runs. Then `revision` changes, so derived documents (discovery,
   OpenAPI) can be cached until that, and `listeners` are called.
+- What is derived from a registry and kept is freed with it, even if it refers to the registry.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeVar
 
 from steersman.apiserver.registry.definition import Definition
 from steersman.objects import GroupVersion, GroupVersionKind
+
+T = TypeVar("T")
 
 
 class ResourceRegistry:
@@ -24,6 +28,7 @@ class ResourceRegistry:
         self.revision = 0
         #: Called after each change. They must not block.
         self.listeners: list[Callable[[], object]] = []
+        self._derived: dict[type[Any], Any] = {}
         for definition in definitions:
             self.add(definition)
 
@@ -64,6 +69,12 @@ class ResourceRegistry:
     def group_versions(self) -> list[GroupVersion]:
         """All served group-versions, in the order in which they were added."""
         return list(dict.fromkeys(definition.gvk.group_version for definition in self._by_resource.values()))
+
+    def derived(self, kind: type[T]) -> T:
+        """The instance of a class that belongs to this registry; the first call makes it."""
+        found = self._derived.get(kind)
+        # Worker threads call this too: the first instance wins.
+        return self._derived.setdefault(kind, kind()) if found is None else found
 
     def __iter__(self) -> Iterator[Definition]:
         return iter(list(self._by_resource.values()))
