@@ -135,6 +135,26 @@ async def test_a_cancelled_sender_leaves_nothing_and_its_place_is_used() -> None
     assert [task.cancelled() for task in senders] == [True, True, False]
 
 
+async def test_a_closed_coroutine_wakes_no_task() -> None:
+    """The garbage collector closes one that waits on an unreachable channel: its task must not run again."""
+    channel: Channel[int] = Channel(1)
+    await channel.send(0)
+    first, second = (channel.send(number) for number in (1, 2))
+    turns = [each.send(None) for each in (first, second)]
+    for coroutine in (second, first):
+        coroutine.close()
+    assert not any(turn.done() for turn in turns)
+    assert channel.receive_nowait() == 0
+    waiting = channel.receive()
+    turn = waiting.send(None)
+    waiting.close()
+    assert not turn.done()
+    channel.send_nowait(3)
+    assert channel.statistics() == ChannelStatistics(
+        capacity=1, buffered=1, senders_waiting=0, receivers_waiting=0, closed=False
+    )
+
+
 async def test_close_wakes_everyone() -> None:
     """Waiting senders and receivers fail at once; what was already sent stays receivable."""
     full: Channel[int] = Channel(1)

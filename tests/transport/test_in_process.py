@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
 
 import pytest
 
@@ -191,3 +193,27 @@ async def test_a_broken_stream_is_forwarded_with_its_error():
     assert got[0] == b"one"
     assert isinstance(got[1], ConnectionFailed)
     assert len(got) == 2
+
+
+# abandoned exchanges
+
+
+async def test_an_abandoned_exchange_cancels_no_task(caplog):
+    """The garbage collector ends the server's task, which belongs to the first sender's supervisor."""
+    abandoned = await _abandon_exchange()
+    gc.collect()
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert abandoned() is None
+    assert "Task was destroyed but it is pending" in caplog.text
+
+
+async def _abandon_exchange() -> weakref.ref[InProcessTransport]:
+    """Leave a response whose body is longer than a transport holds, without closing it or the transport."""
+    stream = Stream()
+    stream.put(*(b"piece" for _ in range(10)))
+    transport = InProcessTransport(stream.handle)
+    await transport.send(GET, stream=True)
+    while stream.pieces.qsize() > 5:  # noqa: ASYNC110 - nothing announces that the server waits for room
+        await asyncio.sleep(0)
+    return weakref.ref(transport)

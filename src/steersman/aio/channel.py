@@ -5,7 +5,7 @@ Guarantees:
 - It holds at most `capacity` items; a sender waits for room.
 - Items arrive in the order they were sent. `send` and `receive` are served in order, and `send_nowait` never takes a
   place that a waiting sender was promised.
-- A cancelled `receive` takes no item, and a cancelled `send` leaves none.
+- A cancelled `receive` takes no item, and a cancelled `send` leaves none. Nor does one whose coroutine is closed.
 - After `close`, nothing more can be sent, earlier items can still be received, and no task waits forever.
 """
 
@@ -173,12 +173,12 @@ class _Line:
         try:
             await turn
         finally:
-            if turn.cancelled():
-                # Cancelled; `call_next` may have dropped it already.
+            if turn.done() and not turn.cancelled():
+                self.called -= 1
+            else:
+                # Cancelled, or the garbage collector closes this coroutine; `call_next` may have dropped it already.
                 with suppress(ValueError):
                     self._waiting.remove(turn)
-            else:
-                self.called -= 1
 
     def call_next(self) -> bool:
         while self._waiting:
