@@ -48,6 +48,8 @@ def run_virtual(work: Coroutine[Any, Any, T], *, seed: int = 1) -> tuple[T, floa
     finally:
         loop.run_until_complete(_end(asyncio.all_tasks(loop)))
         loop.close()
+        # A clock that refers to its loop would keep the two alive.
+        aio.unbind(loop)
 
 
 async def _end(tasks: Collection[asyncio.Task[Any]]) -> None:

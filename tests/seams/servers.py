@@ -92,7 +92,12 @@ class Line(TransportWrapper):
         try:
             await self._pause()
             response = await super().send(request, **options)
-            await self._pause()
+            try:
+                await self._pause()
+            except BaseException:
+                # The system closes the connections of a killed process.
+                await response.close()
+                raise
         finally:
             _skew.reset(before)
         return _Lagging(response, self._lag) if options.get("stream") and self._lag else response
