@@ -17,4 +17,16 @@ if TYPE_CHECKING:
     from steersman.apiserver.serving.kubeconfig import write_kubeconfig as write_kubeconfig
     from steersman.apiserver.serving.secure_port import Served as Served, serve as serve
 else:
-    __getattr__, __dir__ = lazy_names()
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "steersman.apiserver.serving.certificate_process": [
+                "CertificateProcess",
+                "CertificateSource",
+                "ServerCertificates",
+            ],
+            "steersman.apiserver.serving.certificates": ["Authority"],
+            "steersman.apiserver.serving.kubeconfig": ["write_kubeconfig"],
+            "steersman.apiserver.serving.secure_port": ["Served", "serve"],
+        },
+    )
