@@ -10,7 +10,7 @@ from hostile.protobuf import part
 from samples.embedded import Raw
 from samples.site import GROUP, Site
 from steersman.apiserver import ApiServer
-from steersman.apiserver.bounds import NAME_MAX, VALUES_MAX
+from steersman.apiserver.json_trees import NAME_MAX, VALUES_MAX
 from steersman.transport import ServerResponse
 from steersman.wire import HttpRequest
 

@@ -15,12 +15,11 @@ from typing import Any, cast
 import msgspec
 
 from steersman.apiserver import protobuf
-from steersman.apiserver.bounds import check_names, check_values
 from steersman.apiserver.decoding import conform, decode_body, media_type_of
 from steersman.apiserver.decoding.body import TYPE_META
 from steersman.apiserver.errors import RequestRejected, bad_request, too_large
 from steersman.apiserver.go_types.shapes import referred
-from steersman.apiserver.json_trees import decode_tree
+from steersman.apiserver.json_trees import check_names, check_values, decode_tree
 from steersman.apiserver.registry.definition import Definition, Tree
 from steersman.apiserver.registry.metadata import check_shape, tidy
 from steersman.apiserver.request import ServerRequest

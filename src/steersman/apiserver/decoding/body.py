@@ -20,7 +20,6 @@ from typing import Any, NamedTuple, NoReturn, cast
 import msgspec
 
 from steersman.apiserver import protobuf
-from steersman.apiserver.bounds import check_names, check_values
 from steersman.apiserver.decoding.custom_resource import read_custom
 from steersman.apiserver.decoding.stored_size import check_storable
 from steersman.apiserver.errors import RequestRejected, bad_request, too_large, unsupported_media_type
@@ -37,7 +36,7 @@ from steersman.apiserver.go_types.reader import (
 )
 from steersman.apiserver.go_types.shapes import shape_of
 from steersman.apiserver.go_types.tree_errors import tree_words
-from steersman.apiserver.json_trees import decode_tree
+from steersman.apiserver.json_trees import check_names, check_values, decode_tree
 from steersman.apiserver.registry.definition import Definition, Tree
 from steersman.apiserver.workers import LARGE
 from steersman.golang import cannot_unmarshal, json_syntax_problem, json_type, readable_json, too_large_number

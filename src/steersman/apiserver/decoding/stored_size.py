@@ -13,9 +13,9 @@ from typing import Any, Final, NamedTuple, cast
 import msgspec
 
 from steersman.apiserver import protobuf
-from steersman.apiserver.bounds import STORED_MAX
 from steersman.apiserver.errors import too_large
 from steersman.apiserver.go_types.shapes import Shape, object_meta, shape_of
+from steersman.apiserver.json_trees import STORED_MAX
 from steersman.apiserver.registry.definition import Definition, Tree
 
 #: Groups of built-in kinds that kube-apiserver stores as JSON.

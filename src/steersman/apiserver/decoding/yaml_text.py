@@ -3,7 +3,7 @@
 Guarantees
 - Plain scalars have the server's meaning: ``on`` and ``y`` are booleans, ``010`` is eight, a date is a string.
 - Aliases cannot expand a text beyond the limits of a body: each use of an alias counts against the limits of
-  `steersman.apiserver.bounds` and the limit of characters. Only JSON types result.
+  `steersman.apiserver.json_trees` and the limit of characters. Only JSON types result.
 - Work and memory grow with the length of the text, whatever it merges: values are made as their text is parsed.
 - Of several documents the first counts.
 """
@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, cast
 import yaml
 from yaml.scanner import ScannerError
 
-from steersman.apiserver.bounds import (
+from steersman.apiserver.json_trees import (
     EMPTY_LIST,
     EMPTY_OBJECT,
     ITEM,

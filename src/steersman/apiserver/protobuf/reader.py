@@ -15,8 +15,8 @@ from collections.abc import Callable, Mapping
 from functools import cache, partial
 from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
-from steersman.apiserver.bounds import ITEM, LIST, OBJECT, TEXT, VALUES_MAX, check_memory, tree_memory
 from steersman.apiserver.go_types.shapes import Place, Shape, referred
+from steersman.apiserver.json_trees import ITEM, LIST, OBJECT, TEXT, VALUES_MAX, check_memory, tree_memory
 from steersman.apiserver.protobuf import values
 from steersman.apiserver.protobuf.table import rows
 from steersman.apiserver.protobuf.values import Plain

@@ -15,12 +15,12 @@ from typing import Any, NoReturn, cast
 
 from steersman.aio import collector_paused
 from steersman.apiserver.bodies import read_body, read_patched
-from steersman.apiserver.bounds import check_names, check_values
 from steersman.apiserver.context import VerbContext
 from steersman.apiserver.errors import RequestRejected, bad_request, conflict, unnamed
 from steersman.apiserver.field_managers import applied, described, managed_of, manager_of, results_for, without_managed
 from steersman.apiserver.forms import form_for
 from steersman.apiserver.go_types.reader import Unreadable
+from steersman.apiserver.json_trees import check_names, check_values
 from steersman.apiserver.registry.builtin.types.trees import inner
 from steersman.apiserver.registry.definition import Tree
 from steersman.apiserver.request import ServerRequest
