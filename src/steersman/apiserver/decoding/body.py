@@ -33,9 +33,9 @@ from steersman.apiserver.go_types.reader import (
     parse_pairs,
     plain,
     read_tree,
+    tree_words,
 )
 from steersman.apiserver.go_types.shapes import shape_of
-from steersman.apiserver.go_types.tree_errors import tree_words
 from steersman.apiserver.json_trees import check_names, check_values, decode_tree
 from steersman.apiserver.registry.definition import Definition, Tree
 from steersman.apiserver.workers import LARGE
@@ -143,7 +143,7 @@ def said_twice(body: bytes) -> list[str]:
         except (msgspec.DecodeError, UnicodeDecodeError):
             body = readable_json(body)
             count = count_fields(decode_tree(body))
-        return [] if field_count(body, count) else duplicates(parse_pairs(body.decode()))
+        return [] if field_count(body, count) else duplicates(parse_pairs(body))
     except (msgspec.DecodeError, JSONDecodeError, RecursionError):
         return []
 
@@ -201,7 +201,7 @@ def _json_text(raw: bytes, kind: str) -> _Text:
         too_large = too_large_number(text)
         try:
             return _Text(
-                plain(parse_pairs(text.decode())) if too_large else decode_tree(text), text, raw, [], too_large
+                plain(parse_pairs(text)) if too_large else decode_tree(text), text, raw, [], too_large
             )
         except (msgspec.DecodeError, JSONDecodeError, RecursionError, ValueError):
             _unrecognized(kind, "couldn't get version/kind; json parse error: unexpected end of JSON input", raw)
@@ -322,7 +322,7 @@ def _pairs(text: _Text) -> Any:
     """The text of a body once more, with all its fields; its tree is dropped before."""
     text.tree = None
     try:
-        return parse_pairs(text.json.decode())
+        return parse_pairs(text.json)
     except (UnicodeDecodeError, JSONDecodeError, RecursionError):
         return as_pairs(decode_tree(text.json))
 
@@ -343,7 +343,7 @@ def _custom(
         # The tree is dropped meanwhile: two of a dense body would take too much memory.
         del tree
         findings = duplicates(_pairs(text))
-        tree = plain(parse_pairs(text.json.decode())) if text.too_large else decode_tree(text.json)
+        tree = plain(parse_pairs(text.json)) if text.too_large else decode_tree(text.json)
     if given in _OF_ALL_GROUPS:
         # Its fields are known, but not here.
         raise _other_version(tree, expected)

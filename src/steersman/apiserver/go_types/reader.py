@@ -1,10 +1,17 @@
-"""Decoding into Go types: a body as Go decodes it into the types of its kind, field by field in the order of the text.
+"""Decoding as Go does it: a JSON value becomes a tree of its Go type, field by field in the order of the text.
+
+Most bodies need none of this: `steersman.apiserver.go_types.fit` finds that their trees already have the right form.
+For the others, a value goes through two forms:
+
+1. As written: `parse_pairs` reads a text, and `as_pairs` a tree, into `Pairs` and `Number`, which lose nothing.
+2. As a tree: `TypedReader.read` decodes that into a `Shape`, and `plain` decodes it without a type.
 
 Guarantees
 - The tree is the server's, also with duplicate fields: structs and maps merge, and list items are decoded over earlier
   ones.
-- Errors are Go's: a value that its own type cannot decode ends the decoding; of other mismatches the first is reported;
-  unknown and duplicate fields are reported in the order of the text, each once and at most 100.
+- Errors are Go's: a value that its own type cannot decode ends the decoding; of other mismatches the first is reported.
+- Unknown and duplicate fields are reported in the order of the text, each once and at most 100.
+- What is decoded is used up: what was written and what is made of it are not in memory at once.
 """
 
 from __future__ import annotations
@@ -12,8 +19,8 @@ from __future__ import annotations
 import base64
 import json
 import math
-from collections.abc import Iterator
-from functools import lru_cache
+from collections.abc import Callable, Iterator
+from functools import lru_cache, partial
 from typing import Any, NoReturn, TypeVar, cast
 
 import msgspec
@@ -21,17 +28,22 @@ import msgspec
 from steersman.aio import collector_paused
 from steersman.apiserver.go_types import scalars
 from steersman.apiserver.go_types.shapes import Shape
-from steersman.apiserver.go_types.tree_errors import tree_words
 from steersman.golang import base64_problem, cannot_unmarshal, quoted_in_full
 
-#: The maximum number of findings, and their total length except the last one.
+#: The maximum number of reported fields, and their total length except the last one.
 FINDINGS_MAX, FINDINGS_LENGTH = 100, 64 * 1024
 #: The longest object that a message shows, in bytes; kube-apiserver shows all.
 SHOWN_MAX = 64 * 1024
+#: Stands for a value that is not there: null, or one of a wrong type.
 _ABSENT: Any = object()
 _Item = TypeVar("_Item")
 _INT32 = 2**31
 _INT64 = 2**63
+#: The length of a number that is likely to repeat.
+_SHORT = 8
+#: Pairs of given and expected types that Go could convert, which is an error here.
+_CONVERTIBLE = {("int64", "string"), ("float64", "int")}
+#: What null becomes in a list or a map, by the kind of its items.
 _ZEROES: dict[str, Any] = {
     "string": "",
     "int": 0,
@@ -41,6 +53,34 @@ _ZEROES: dict[str, Any] = {
     "quantity": "0",
     "int-or-string": 0,
 }
+
+
+class Unreadable(Exception):
+    """The text is not an object of its kind; the message is Go's.
+
+    ``of_tree`` is Go's message when it decodes a tree instead of a text, if that differs.
+    """
+
+    def __init__(self, message: str, of_tree: str = "") -> None:
+        super().__init__(message)
+        self.of_tree = of_tree or message
+
+
+def tree_words(given: str, kind: str, go: str) -> str:
+    """The message for a value of one Go kind where a shape of another kind, with the type ``go``, is expected."""
+    if kind in {"list", "bytes"}:
+        return f"cannot restore slice from {given}"
+    if kind == "map":
+        return f"cannot restore map from {given}"
+    if kind == "struct":
+        return f"cannot restore struct from: {given}"
+    if (given, kind) in _CONVERTIBLE:
+        return f"cannot convert {given} to {go}"
+    # Named types are reported by their underlying type.
+    return f"unrecognized type: {'string' if kind == 'string' else go}"
+
+
+# values as written
 
 
 class Pairs(list[tuple[str, Any]]):
@@ -55,60 +95,29 @@ class Number(str):
     __slots__ = ()
 
 
-class Unreadable(Exception):
-    """The text is not an object of its kind; the message is Go's.
-
-    ``of_tree`` is Go's message when it decodes a tree instead of a text, if that differs.
-    """
-
-    def __init__(self, message: str, of_tree: str = "") -> None:
-        super().__init__(message)
-        self.of_tree = of_tree or message
+_shared_number = lru_cache(maxsize=1024)(Number)
 
 
-def _written(text: str) -> Number:
+def _number(text: str) -> Number:
     # Many numbers are short and equal; each one of its own would take a hundred times its text in memory.
-    return _short(text) if len(text) <= _SHORT else Number(text)
+    return _shared_number(text) if len(text) <= _SHORT else Number(text)
 
 
-def _reprinted(text: str) -> Number:
-    return _written(repr(float(text)).removesuffix(".0"))
+def _printed_number(text: str) -> Number:
+    return _number(repr(float(text)).removesuffix(".0"))
 
 
-_SHORT = 8
-_short = lru_cache(maxsize=1024)(Number)
-_decoder = json.JSONDecoder(object_pairs_hook=Pairs, parse_int=_written, parse_float=_written, parse_constant=_written)
-_printed_decoder = json.JSONDecoder(object_pairs_hook=Pairs, parse_int=_written, parse_float=_reprinted)
+_decoder = json.JSONDecoder(object_pairs_hook=Pairs, parse_int=_number, parse_float=_number, parse_constant=_number)
+_printed_decoder = json.JSONDecoder(object_pairs_hook=Pairs, parse_int=_number, parse_float=_printed_number)
 
 
-def parse_pairs(text: str) -> Any:
+def parse_pairs(text: bytes) -> Any:
     """A valid JSON text with all its fields and with numbers as written."""
     with collector_paused():
-        return _decoder.decode(text)
-
-
-def read_tree(reader: TypedReader, tree: Any, shape: Shape) -> Any:
-    """The tree of a tree, as if written with its fields in order.
-
-    The given one is emptied, because two trees of a dense body would take too much memory. An `Unreadable` one is
-    restored if it is small enough to be shown in a message.
-    """
-    try:
-        text = msgspec.json.encode(tree, order="sorted")
-    except UnicodeEncodeError:
-        return reader.read(as_pairs(tree), shape)
-    if isinstance(tree, dict):
-        cast("dict[str, Any]", tree).clear()
-    with collector_paused():
-        pairs = _printed_decoder.decode(text.decode())
-    try:
-        return reader.read(pairs, shape)
-    except Unreadable as error:
-        # Its frames would hold what was read so far.
-        unreadable = error.with_traceback(None)
-    if isinstance(tree, dict) and len(text) <= SHOWN_MAX:
-        cast("dict[str, Any]", tree).update(msgspec.json.decode(text))
-    raise unreadable
+        try:
+            return _decoder.decode(text.decode())
+        except (UnicodeDecodeError, json.JSONDecodeError, RecursionError):
+            return as_pairs(msgspec.json.decode(text))
 
 
 def as_pairs(tree: Any) -> Any:
@@ -123,53 +132,30 @@ def as_pairs(tree: Any) -> Any:
     return tree
 
 
-def taken(raw: list[_Item]) -> Iterator[_Item]:
-    """The items of a list, which is used up: what was read and what is made of it are not in memory at once."""
-    for at, item in enumerate(raw):
-        raw[at] = cast("_Item", None)
+def _drained(values: list[_Item]) -> Iterator[_Item]:
+    """The items of a list, which is emptied meanwhile."""
+    for at, item in enumerate(values):
+        values[at] = cast("_Item", None)
         yield item
 
 
-def plain(raw: Any) -> Any:
+# without a type
+
+
+def plain(written: Any) -> Any:
     """A tree as Go decodes it without a type: of duplicate fields the last counts."""
-    if isinstance(raw, Pairs):
-        return {name: plain(inner) for name, inner in taken(raw)}
-    if isinstance(raw, list):
-        return [plain(item) for item in taken(cast("list[Any]", raw))]
-    return _number(raw) if isinstance(raw, Number) else raw
+    if isinstance(written, Pairs):
+        return {name: plain(inner) for name, inner in _drained(written)}
+    if isinstance(written, list):
+        return [plain(item) for item in _drained(cast("list[Any]", written))]
+    return _number_value(written) if isinstance(written, Number) else written
 
 
-def _number(raw: Number) -> int | float:
-    if raw.lstrip("-").isdigit() and -_INT64 <= (whole := int(raw)) < _INT64:
+def _number_value(number: Number) -> int | float:
+    if number.lstrip("-").isdigit() and -_INT64 <= (whole := int(number)) < _INT64:
         return whole
-    value = float(raw)
+    value = float(number)
     return int(value) if value.is_integer() and abs(value) < _INT64 else value
-
-
-def duplicates(raw: Any) -> list[str]:
-    """Duplicate fields in a value without a type."""
-    found = Findings()
-    _find_duplicates(raw, [], found)
-    return found.texts
-
-
-def _find_duplicates(raw: Any, path: list[str], found: Findings) -> None:
-    if isinstance(raw, Pairs):
-        seen: set[str] = set()
-        for name, inner in raw:
-            if name in seen:
-                found.add("duplicate", path, name)
-            seen.add(name)
-            if isinstance(inner, list):
-                path.append(f".{name}" if path else name)
-                _find_duplicates(inner, path, found)
-                path.pop()
-    elif isinstance(raw, list):
-        for at, item in enumerate(cast("list[Any]", raw)):
-            if isinstance(item, list):
-                path.append(f"[{at}]")
-                _find_duplicates(item, path, found)
-                path.pop()
 
 
 class Findings:
@@ -195,189 +181,251 @@ class Findings:
             self._length += len(text)
 
 
+def duplicates(written: Any) -> list[str]:
+    """The messages about duplicate fields of a value without a type."""
+    findings = Findings()
+    _find_duplicates(written, [], findings)
+    return findings.texts
+
+
+def _find_duplicates(written: Any, path: list[str], findings: Findings) -> None:
+    if isinstance(written, Pairs):
+        seen: set[str] = set()
+        for name, inner in written:
+            if name in seen:
+                findings.add("duplicate", path, name)
+            seen.add(name)
+            if isinstance(inner, list):
+                path.append(f".{name}" if path else name)
+                _find_duplicates(inner, path, findings)
+                path.pop()
+    elif isinstance(written, list):
+        for at, item in enumerate(cast("list[Any]", written)):
+            if isinstance(item, list):
+                path.append(f"[{at}]")
+                _find_duplicates(item, path, findings)
+                path.pop()
+
+
+# with a type
+
+
+def read_tree(reader: TypedReader, tree: Any, shape: Shape) -> Any:
+    """A tree decoded into a type, as if written with its fields in order.
+
+    The given one is emptied, because two trees of a dense body would take too much memory. An `Unreadable` one is
+    restored if it is small enough to be shown in a message.
+    """
+    try:
+        text = msgspec.json.encode(tree, order="sorted")
+    except UnicodeEncodeError:
+        return reader.read(as_pairs(tree), shape)
+    if isinstance(tree, dict):
+        cast("dict[str, Any]", tree).clear()
+    with collector_paused():
+        pairs = _printed_decoder.decode(text.decode())
+    try:
+        return reader.read(pairs, shape)
+    except Unreadable as error:
+        # Its frames would hold what was read so far.
+        unreadable = error.with_traceback(None)
+    if isinstance(tree, dict) and len(text) <= SHOWN_MAX:
+        cast("dict[str, Any]", tree).update(msgspec.json.decode(text))
+    raise unreadable
+
+
 class TypedReader:
-    """Decodes one text; `findings` are what strict decoding rejects."""
+    """Decodes one value as written into its type; `findings` are what strict decoding rejects.
+
+    Each method takes the value as written, its shape and, for a duplicate field, the tree of the earlier value.
+    """
 
     def __init__(self) -> None:
         self._findings = Findings()
+        #: The first value of a wrong type. Decoding goes on: a later value may be one that ends it.
         self._mismatch: Unreadable | None = None
+        #: Where the reader is, as findings name it: the steps from the root.
         self._path: list[str] = []
-        self._fields: list[str] = []
+        #: Where the reader is, as mismatches name it: the innermost struct, and the fields from the root.
         self._struct = ""
+        self._fields: list[str] = []
 
     @property
     def findings(self) -> list[str]:
         """Unknown and duplicate fields, in order."""
         return self._findings.texts
 
-    def read(self, raw: Any, shape: Shape) -> Any:
-        """The tree of a text. Raises `Unreadable` if it does not have this shape."""
-        tree = self._value(raw, shape, _ABSENT)
+    def read(self, written: Any, shape: Shape) -> Any:
+        """The tree of a value. Raises `Unreadable` if it does not have this shape."""
+        tree = self._read(written, shape, _ABSENT)
         if self._mismatch is not None:
             raise self._mismatch
         return {} if tree is _ABSENT else tree
 
-    def _value(self, raw: Any, shape: Shape, current: Any) -> Any:  # noqa: PLR0911 - one return a kind
-        if raw is None:
+    def _read(self, written: Any, shape: Shape, earlier: Any) -> Any:  # noqa: PLR0911 - one return a kind
+        if written is None:
             return _ABSENT
         match shape.kind:
             case "struct":
-                if isinstance(raw, Pairs):
-                    return self._members(raw, shape, current)
+                if isinstance(written, Pairs):
+                    return self._read_struct(written, shape, earlier)
             case "map":
-                if isinstance(raw, Pairs):
-                    return self._entries(raw, shape, current)
+                if isinstance(written, Pairs):
+                    return self._read_map(written, shape, earlier)
             case "list":
-                if isinstance(raw, list) and not isinstance(raw, Pairs):
-                    return self._items(cast("list[Any]", raw), shape, current)
+                if isinstance(written, list) and not isinstance(written, Pairs):
+                    return self._read_list(cast("list[Any]", written), shape, earlier)
             case "any":
-                return plain(raw)
+                return plain(written)
             case _:
-                return self._scalar(raw, shape)
-        return self._wrong(raw, shape)
+                return self._read_scalar(written, shape)
+        return self._mismatched(written, shape)
 
-    def _members(self, raw: Pairs, shape: Shape, current: Any) -> dict[str, Any]:
-        result = cast("dict[str, Any]", current) if isinstance(current, dict) else {}
+    def _read_struct(self, written: Pairs, shape: Shape, earlier: Any) -> dict[str, Any]:
+        tree = cast("dict[str, Any]", earlier) if isinstance(earlier, dict) else {}
         seen: set[str] = set()
         fields, struct, depth, steps = shape.fields, self._struct, len(self._fields), len(self._path)
-        for name, inner in taken(raw):
+        for name, inner in _drained(written):
             place = fields.get(name)
             if place is None:
-                self._find("unknown", name)
+                self._findings.add("unknown", self._path, name)
                 continue
             if name in seen:
-                self._find("duplicate", name)
+                self._findings.add("duplicate", self._path, name)
             seen.add(name)
             self._struct = shape.name
             self._fields += (*place.embedded, name)
             self._path.append(f".{name}" if self._path else name)
-            value = self._value(inner, place.shape, result.get(name, _ABSENT))
+            value = self._read(inner, place.shape, tree.get(name, _ABSENT))
             if value is _ABSENT:
                 if inner is None and place.shape.kind in {"map", "list"}:
-                    result.pop(name, None)
+                    tree.pop(name, None)
             elif place.omitted and not value:
-                result.pop(name, None)
+                tree.pop(name, None)
             else:
-                result[name] = value
+                tree[name] = value
             self._struct = struct
             del self._fields[depth:], self._path[steps:]
-        return result
+        return tree
 
-    def _entries(self, raw: Pairs, shape: Shape, current: Any) -> dict[str, Any]:
-        result = cast("dict[str, Any]", current) if isinstance(current, dict) else {}
+    def _read_map(self, written: Pairs, shape: Shape, earlier: Any) -> dict[str, Any]:
+        tree = cast("dict[str, Any]", earlier) if isinstance(earlier, dict) else {}
         seen: set[str] = set()
-        for name, inner in taken(raw):
+        for name, inner in _drained(written):
             if name in seen:
-                self._find("duplicate", name)
+                self._findings.add("duplicate", self._path, name)
             seen.add(name)
             self._path.append(f".{name}" if self._path else name)
-            value = self._inner(inner, shape.inner, _ABSENT)
+            value = self._read_element(inner, shape.inner, _ABSENT)
             if self._mismatch is None:
-                result[name] = value
+                tree[name] = value
             self._path.pop()
-        return result
+        return tree
 
-    def _items(self, raw: list[Any], shape: Shape, current: Any) -> list[Any]:
-        before = cast("list[Any]", current) if isinstance(current, list) else []
-        result: list[Any] = []
-        for at, item in enumerate(taken(raw)):
+    def _read_list(self, written: list[Any], shape: Shape, earlier: Any) -> list[Any]:
+        before = cast("list[Any]", earlier) if isinstance(earlier, list) else []
+        items: list[Any] = []
+        for at, item in enumerate(_drained(written)):
             self._path.append(f"[{at}]")
-            value = self._inner(item, shape.inner, before[at] if at < len(before) else _ABSENT)
+            value = self._read_element(item, shape.inner, before[at] if at < len(before) else _ABSENT)
             if self._mismatch is None:
-                result.append(value)
+                items.append(value)
             self._path.pop()
-        return result
+        return items
 
-    def _inner(self, raw: Any, shape: Shape, current: Any) -> Any:
-        """A present value; null is the zero of its type."""
-        value = self._value(raw, shape, current)
+    def _read_element(self, written: Any, shape: Shape, earlier: Any) -> Any:
+        """The value of an entry or item, which is always there: null is the zero of its type."""
+        value = self._read(written, shape, earlier)
         if value is not _ABSENT:
             return value
-        if current is not _ABSENT and shape.kind == "struct":
-            return current
+        if earlier is not _ABSENT and shape.kind == "struct":
+            return earlier
         return {} if shape.kind in {"struct", "map"} else [] if shape.kind == "list" else _ZEROES.get(shape.kind)
 
-    def _scalar(self, raw: Any, shape: Shape) -> Any:  # noqa: C901, PLR0911 - one case a kind
+    def _read_scalar(self, written: Any, shape: Shape) -> Any:  # noqa: PLR0911 - one case a kind
         kind = shape.kind
-        is_text = isinstance(raw, str) and not isinstance(raw, Number)
+        is_text = isinstance(written, str) and not isinstance(written, Number)
         match kind:
             case "string" if is_text:
-                return raw
-            case "bool" if isinstance(raw, bool):
-                return raw
-            case "int" if isinstance(raw, Number):
-                return self._integer(raw, shape)
-            case "float" if isinstance(raw, Number):
-                value = _number(raw)
-                return value if math.isfinite(value) else self._wrong(raw, shape, f"number {raw}")
+                return written
+            case "bool" if isinstance(written, bool):
+                return written
+            case "int" if isinstance(written, Number):
+                limit = _INT32 if shape.go == "int32" else _INT64
+                value = _integer(written, limit)
+                return self._mismatched(written, shape, f"number {written}") if value is None else value
+            case "float" if isinstance(written, Number):
+                value = _number_value(written)
+                return value if math.isfinite(value) else self._mismatched(written, shape, f"number {written}")
             case "bytes" if is_text:
-                return self._bytes(raw)
+                return self._read_bytes(written)
             case "int-or-string":
-                if is_text:
-                    return raw
-                return self._small_integer(raw)
+                return written if is_text else self._read_small_integer(written)
             case "time" | "micro":
                 if not is_text:
-                    self._end(_word(raw), "string")
-                return self._own(scalars.time, raw, micro=kind == "micro")
+                    self._fail(_json_type(written), "string")
+                return _parsed(partial(scalars.time, micro=kind == "micro"), written)
             case "quantity":
-                text = str(raw) if isinstance(raw, str) else "" if isinstance(raw, list) else str(raw)
-                return self._own(scalars.quantity, text)
+                return _parsed(scalars.quantity, "" if isinstance(written, list) else str(written))
             case _:
-                return self._wrong(raw, shape)
+                return self._mismatched(written, shape)
 
-    def _integer(self, raw: Number, shape: Shape) -> Any:
-        limit = _INT32 if shape.go == "int32" else _INT64
-        if raw.lstrip("-").isdigit() and -limit <= (value := int(raw)) < limit:
-            return value
-        return self._wrong(raw, shape, f"number {raw}")
-
-    def _small_integer(self, raw: Any) -> Any:
+    def _read_small_integer(self, written: Any) -> int:
         """An int-or-string that is not a string."""
-        if isinstance(raw, Number) and raw.lstrip("-").isdigit() and -_INT32 <= (value := int(raw)) < _INT32:
-            return value
-        return self._end(f"number {raw}" if isinstance(raw, Number) else _word(raw), "int32")
+        if not isinstance(written, Number):
+            self._fail(_json_type(written), "int32")
+        value = _integer(written, _INT32)
+        if value is None:
+            self._fail(f"number {written}", "int32")
+        return value
 
-    def _bytes(self, text: str) -> Any:
+    def _read_bytes(self, text: str) -> Any:
         if problem := base64_problem(text):
             self._mismatch = self._mismatch or Unreadable(problem, f"error decoding from json: {problem}")
             return _ABSENT
         return base64.b64encode(base64.b64decode(text)).decode()
 
-    def _own(self, read: Any, text: str, **options: Any) -> Any:
-        try:
-            return read(text, **options)
-        except ValueError as error:
-            raise Unreadable(str(error)) from None
-
-    def _wrong(self, raw: Any, shape: Shape, word: str = "") -> Any:
-        words = self._words(word or _word(raw), shape.go)
-        self._mismatch = self._mismatch or Unreadable(words, tree_words(_go_kind(raw), shape.kind, shape.go))
+    def _mismatched(self, written: Any, shape: Shape, what: str = "") -> Any:
+        """Note a value of a wrong type, for the message after decoding the rest."""
+        message = self._message(what or _json_type(written), shape.go)
+        self._mismatch = self._mismatch or Unreadable(message, tree_words(_go_type(written), shape.kind, shape.go))
         return _ABSENT
 
-    def _end(self, word: str, go: str) -> NoReturn:
-        raise Unreadable(self._words(word, go), cannot_unmarshal(word, go))
+    def _fail(self, what: str, go: str) -> NoReturn:
+        """End the decoding: the type decodes its own values, and not this one."""
+        raise Unreadable(self._message(what, go), cannot_unmarshal(what, go))
 
-    def _words(self, word: str, go: str) -> str:
-        return cannot_unmarshal(word, go, f"{self._struct}.{'.'.join(self._fields)}" if self._fields else "")
-
-    def _find(self, what: str, name: str) -> None:
-        self._findings.add(what, self._path, name)
+    def _message(self, what: str, go: str) -> str:
+        return cannot_unmarshal(what, go, f"{self._struct}.{'.'.join(self._fields)}" if self._fields else "")
 
 
-def _word(raw: Any) -> str:
-    if isinstance(raw, Pairs):
+def _integer(number: Number, limit: int) -> int | None:
+    """The value of a whole number below a limit; None for other numbers."""
+    return value if number.lstrip("-").isdigit() and -limit <= (value := int(number)) < limit else None
+
+
+def _parsed(parse: Callable[[str], str], text: str) -> str:
+    """A scalar as its own type prints it, which ends the decoding if it is invalid."""
+    try:
+        return parse(text)
+    except ValueError as error:
+        raise Unreadable(str(error)) from None
+
+
+def _json_type(written: Any) -> str:
+    """The JSON type of a value, as Go's messages name it."""
+    if isinstance(written, Pairs):
         return "object"
-    if isinstance(raw, list):
+    if isinstance(written, list):
         return "array"
-    if isinstance(raw, bool):
+    if isinstance(written, bool):
         return "bool"
-    return "number" if isinstance(raw, Number) else "string"
+    return "number" if isinstance(written, Number) else "string"
 
 
-def _go_kind(raw: Any) -> str:
+def _go_type(written: Any) -> str:
     """The Go type of a value decoded without a type."""
-    word = _word(raw)
+    word = _json_type(written)
     if word == "number":
-        return "int64" if isinstance(_number(raw), int) else "float64"
+        return "int64" if isinstance(_number_value(written), int) else "float64"
     return {"object": "map", "array": "slice"}.get(word, word)

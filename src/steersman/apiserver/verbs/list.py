@@ -235,7 +235,7 @@ class Listing:
             raise _bad_token(f": illegal base64 data at input byte {_first_bad(text)}") from None
         try:
             msgspec.json.decode(raw)
-            token = TypedReader().read(parse_pairs(raw.decode()), _TOKEN)
+            token = TypedReader().read(parse_pairs(raw), _TOKEN)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise _bad_token(f": {json_problem(raw, error, 'storage.continueToken')}") from None
         except Unreadable as error:
