@@ -13,6 +13,7 @@ rejected only if hundreds of kilobytes of it are little but brackets: 250 KB of 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any, Final, cast
 
@@ -52,6 +53,12 @@ def decode_tree(text: bytes) -> Any:
         return _decode(text)
     with collector_paused():
         return _decode(text)
+
+
+def decode_large_numbers(text: bytes) -> Any:
+    """The tree of a JSON text in which numbers may be too large for a double; they are infinite. Raises `ValueError`."""
+    with collector_paused():
+        return json.loads(text)
 
 
 def check_values(body: bytes) -> None:

@@ -14,6 +14,7 @@ from urllib.parse import unquote
 
 import msgspec
 
+from steersman.apiserver.errors import too_large
 from steersman.apiserver.identity import IN_PROCESS, Access, AccountTokens, Authorizer, User
 from steersman.errors import SelectorError
 from steersman.objects import FieldSelector, Selector
@@ -108,6 +109,14 @@ NextHandler: TypeAlias = Callable[[ServerRequest], Awaitable[ServerResponse]]
 ChainHandler: TypeAlias = Callable[[ServerRequest, NextHandler], Awaitable[ServerResponse]]
 #: Answers a request for a path; returns None for other paths.
 Route: TypeAlias = Callable[[ServerRequest], Awaitable[ServerResponse | None]]
+
+
+def read_body(request: ServerRequest, limit: int) -> bytes:
+    """The body of a request; 413 if it is too long."""
+    body = request.wire.body or b""
+    if len(body) > limit:
+        raise too_large(f"Request entity too large: limit is {limit}")
+    return body
 
 
 def read_info(request: HttpRequest) -> RequestInfo:

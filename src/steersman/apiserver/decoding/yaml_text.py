@@ -15,9 +15,11 @@ import re
 from operator import add
 from typing import Any, NamedTuple, cast
 
+import msgspec
 import yaml
 from yaml.scanner import ScannerError
 
+from steersman.apiserver.decoding.json_text import Unrecognized
 from steersman.apiserver.json_trees import (
     EMPTY_LIST,
     EMPTY_OBJECT,
@@ -52,6 +54,9 @@ _NAMES_MAX = 1_000
 #: How many items of a collection a message shows.
 _SHOWN_MAX = 100
 _EXCESSIVE = "yaml: document contains excessive aliasing"
+#: An escape, which can become half of a surrogate pair, and such halves.
+_ESCAPE = re.compile(rb"\\[uU]")
+_SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 class UnreadableYaml(Exception):
@@ -113,6 +118,26 @@ def read_yaml(body: bytes) -> tuple[Any, list[str]]:
     except yaml.YAMLError:
         raise UnreadableYaml("yaml: control characters are not allowed") from None
     return builder.finished(), builder.twice
+
+
+def yaml_as_json(body: bytes) -> tuple[bytes, list[str]]:
+    """A YAML text as JSON with sorted fields, and the messages about its duplicate fields. Raises `Unrecognized`."""
+    try:
+        tree, twice = read_yaml(body)
+    except UnreadableYaml as error:
+        raise Unrecognized(str(error)) from None
+    if _ESCAPE.search(body):
+        tree = _without_surrogates(tree)
+    return msgspec.json.encode(tree, order="sorted"), twice
+
+
+def _without_surrogates(value: Any) -> Any:
+    if isinstance(value, str):
+        return _SURROGATES.sub("\ufffd", value)
+    if isinstance(value, dict):
+        members = cast("dict[str, Any]", value).items()
+        return {_without_surrogates(name): _without_surrogates(inner) for name, inner in members}
+    return [_without_surrogates(item) for item in cast("list[Any]", value)] if isinstance(value, list) else value
 
 
 def _error_words(error: yaml.MarkedYAMLError) -> str:

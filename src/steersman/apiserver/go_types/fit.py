@@ -93,6 +93,8 @@ def _special(shape: Shape, value: Any) -> int:  # noqa: PLR0911 - one return a k
     match shape.kind:
         case "int-or-string":
             return 0 if type(value) is str or (type(value) is int and -_INT32 <= value < _INT32) else NOT
+        case "any":
+            return NOT if value is None else count_fields(value)
         case "quantity" | "time" | "micro" if type(value) is str:
             try:
                 printed = (
@@ -107,7 +109,5 @@ def _special(shape: Shape, value: Any) -> int:  # noqa: PLR0911 - one return a k
             return 0 if type(value) is str and _BASE64.fullmatch(value) else NOT
         case "float":
             return 0 if type(value) in {int, float} and math.isfinite(value) else NOT
-        case "any":
-            return NOT if value is None else count_fields(value)
         case _:
             return NOT

@@ -50,6 +50,11 @@ _TOLD_APART = {
     ("io.k8s.api.core.v1.VolumeResourceRequirements", "requests"),
     ("io.k8s.api.networking.v1.IngressSpec", "rules"),
 }
+#: Kinds of all groups that are registered, but are not objects.
+OF_ALL_GROUPS = frozenset(
+    GroupVersionKind("", "v1", kind)
+    for kind in ("Status", "APIVersions", "APIGroup", "APIGroupList", "APIResourceList")
+)
 _OBJECT_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 
 
@@ -124,6 +129,12 @@ def shape_of(kind: GroupVersionKind) -> Shape | None:
         return _builtin_shape(kind)
     except LookupError:
         return None
+
+
+def is_registered(kind: GroupVersionKind) -> bool:
+    """Whether kube-apiserver has a type for a kind: for an object, a list of them, or neither."""
+    item = GroupVersionKind(kind.group, kind.version, kind.kind.removesuffix("List"))
+    return shape_of(item) is not None or kind in OF_ALL_GROUPS
 
 
 @cache

@@ -14,8 +14,8 @@ from copy import deepcopy
 from typing import Any, NoReturn, cast
 
 from steersman.aio import collector_paused
-from steersman.apiserver.bodies import read_body, read_patched
 from steersman.apiserver.context import VerbContext
+from steersman.apiserver.decoding.patch_result import read_patched
 from steersman.apiserver.errors import RequestRejected, bad_request, conflict, unnamed
 from steersman.apiserver.field_managers import applied, described, managed_of, manager_of, results_for, without_managed
 from steersman.apiserver.forms import form_for
@@ -23,7 +23,7 @@ from steersman.apiserver.go_types.reader import Unreadable
 from steersman.apiserver.json_trees import check_names, check_values
 from steersman.apiserver.registry.builtin.types.trees import inner
 from steersman.apiserver.registry.definition import Tree
-from steersman.apiserver.request import ServerRequest
+from steersman.apiserver.request import ServerRequest, read_body
 from steersman.apiserver.verbs.managed_fields import check_applied
 from steersman.apiserver.verbs.object_names import check_name, take_namespace
 from steersman.apiserver.verbs.options import WriteOptions, write_options

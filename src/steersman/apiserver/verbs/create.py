@@ -14,9 +14,9 @@ import msgspec
 
 from steersman.aio import name_suffix
 from steersman.apiserver.admission.attributes import Attributes
-from steersman.apiserver.bodies import read_body, read_object
 from steersman.apiserver.context import VerbContext
-from steersman.apiserver.decoding.body import media_type_of
+from steersman.apiserver.decoding.body import read_object
+from steersman.apiserver.decoding.media_types import media_type_of
 from steersman.apiserver.decoding.stored_size import stored_size
 from steersman.apiserver.documents import copied, encode_served, encode_stored
 from steersman.apiserver.errors import RequestRejected, already_exists, invalid, name_taken, too_large, unnamed
@@ -24,7 +24,7 @@ from steersman.apiserver.field_managers import keep_readable, without_managed
 from steersman.apiserver.forms import form_for
 from steersman.apiserver.registry.definition import Tree
 from steersman.apiserver.registry.metadata import dedupe_owners, fill_system_fields, validate_new, wipe_system_fields
-from steersman.apiserver.request import ServerRequest
+from steersman.apiserver.request import ServerRequest, read_body
 from steersman.apiserver.storage import Mismatch, Record
 from steersman.apiserver.verbs.managed_fields import managed_update
 from steersman.apiserver.verbs.object_names import take_namespace

@@ -13,14 +13,14 @@ import msgspec
 
 from steersman.apiserver.admission.attributes import Attributes
 from steersman.apiserver.answers import answer_status
-from steersman.apiserver.bodies import read_body, read_delete_options
 from steersman.apiserver.context import VerbContext
+from steersman.apiserver.decoding.delete_options import read_delete_options
 from steersman.apiserver.documents import decode_served, encode_served
 from steersman.apiserver.errors import not_found
 from steersman.apiserver.forms import form_for
 from steersman.apiserver.forms.form import blank_object
 from steersman.apiserver.registry.definition import Tree
-from steersman.apiserver.request import ServerRequest
+from steersman.apiserver.request import ServerRequest, read_body
 from steersman.apiserver.storage import Mismatch, Record
 from steersman.apiserver.verbs.deletion_rules import check_preconditions, decide, refuse_lost_version
 from steersman.apiserver.verbs.options import DeleteOptions, delete_options

@@ -6,7 +6,7 @@ from typing import Any, Literal, cast
 
 import msgspec
 
-from steersman.apiserver.decoding.body import TYPE_META
+from steersman.apiserver.decoding.declared_kind import TYPE_META
 from steersman.apiserver.errors import RequestRejected, bad_request, invalid, unnamed
 from steersman.apiserver.registry.metadata import manager_problems
 from steersman.apiserver.request import ServerRequest

@@ -15,14 +15,14 @@ from typing import Any, cast
 
 import msgspec
 
-from steersman.apiserver.bodies import parse_json, read_body, read_patched
 from steersman.apiserver.context import VerbContext
-from steersman.apiserver.decoding import said_twice
+from steersman.apiserver.decoding.json_text import parse_json
+from steersman.apiserver.decoding.patch_result import read_patched, said_twice
 from steersman.apiserver.errors import RequestRejected, bad_request, invalid, too_large, unnamed, unsupported_media_type
 from steersman.apiserver.forms import form_for
 from steersman.apiserver.go_types.reader import SHOWN_MAX, Unreadable
 from steersman.apiserver.registry.definition import Definition, Tree
-from steersman.apiserver.request import ServerRequest
+from steersman.apiserver.request import ServerRequest, read_body
 from steersman.apiserver.verbs.apply import apply
 from steersman.apiserver.verbs.object_names import check_name, take_namespace
 from steersman.apiserver.verbs.options import WriteOptions, write_options

@@ -6,12 +6,12 @@ import msgspec
 
 from steersman.apiserver.admission.attributes import Attributes
 from steersman.apiserver.answers import answer
-from steersman.apiserver.bodies import read_body, read_object
 from steersman.apiserver.context import VerbContext
+from steersman.apiserver.decoding.body import read_object
 from steersman.apiserver.documents import copied
 from steersman.apiserver.forms import form_for
 from steersman.apiserver.registry.definition import Tree
-from steersman.apiserver.request import ServerRequest
+from steersman.apiserver.request import ServerRequest, read_body
 from steersman.apiserver.storage import Record
 from steersman.apiserver.verbs.managed_fields import managed_update
 from steersman.apiserver.verbs.object_names import take_namespace

@@ -15,15 +15,15 @@ from typing import Any
 import msgspec
 
 from steersman.apiserver.admission.attributes import Attributes, WriteView
-from steersman.apiserver.bodies import read_body, read_object
 from steersman.apiserver.context import VerbContext
+from steersman.apiserver.decoding.body import read_object
 from steersman.apiserver.documents import copied, decode_served, encode_served
 from steersman.apiserver.errors import conflict, invalid, modified, not_found, unnamed
 from steersman.apiserver.field_managers import forget_new_times, keep_readable, results_for
 from steersman.apiserver.forms import form_for
 from steersman.apiserver.registry.definition import CHANGED, WHOLE, Definition, Strategy, Tree
 from steersman.apiserver.registry.metadata import validate_changed
-from steersman.apiserver.request import ServerRequest
+from steersman.apiserver.request import ServerRequest, read_body
 from steersman.apiserver.storage import Mismatch, Record
 from steersman.apiserver.verbs.create import create_object, small_enough, warn_of_duplicate_owners
 from steersman.apiserver.verbs.managed_fields import managed_update

@@ -15,7 +15,7 @@ from typing import Any, Final, cast
 import msgspec
 
 from steersman.apiserver.admission import Attributes
-from steersman.apiserver.bodies import read_patched
+from steersman.apiserver.decoding.patch_result import read_patched
 from steersman.apiserver.documents import copied
 from steersman.apiserver.errors import RequestRejected, bad_request, internal, unnamed
 from steersman.apiserver.registry.definition import Definition, Tree

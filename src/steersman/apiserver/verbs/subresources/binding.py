@@ -14,15 +14,15 @@ from steersman import kinds
 from steersman.aio import now
 from steersman.apiserver.admission.attributes import Attributes, WriteView
 from steersman.apiserver.answers import answer_status
-from steersman.apiserver.bodies import read_body, read_object
 from steersman.apiserver.context import VerbContext
+from steersman.apiserver.decoding.body import read_object
 from steersman.apiserver.documents import decode_stored, encode_stored
 from steersman.apiserver.errors import Named, bad_request, conflict, invalid, not_found
 from steersman.apiserver.field_managers import managed_of, manager_of, updated
 from steersman.apiserver.forms import form_for
 from steersman.apiserver.registry.definition import Definition, Tree
 from steersman.apiserver.registry.subresources import BINDING
-from steersman.apiserver.request import ServerRequest
+from steersman.apiserver.request import ServerRequest, read_body
 from steersman.apiserver.storage import Mismatch
 from steersman.apiserver.verbs.object_names import take_namespace
 from steersman.apiserver.verbs.options import write_options

@@ -11,8 +11,9 @@ from msgspec.structs import replace
 
 from steersman.apiserver.admission.attributes import WriteView
 from steersman.apiserver.answers import answer
-from steersman.apiserver.bodies import no_object, read_body, read_object
 from steersman.apiserver.context import VerbContext
+from steersman.apiserver.decoding.body import read_object
+from steersman.apiserver.decoding.patch_result import no_object
 from steersman.apiserver.documents import copied, decode_served, encode_stored
 from steersman.apiserver.errors import (
     RequestRejected,
@@ -38,7 +39,7 @@ from steersman.apiserver.forms.table import AGE_COLUMN, CUSTOM_AGE_COLUMN, NAME_
 from steersman.apiserver.registry.definition import Column, Definition, ScalePaths, Tree
 from steersman.apiserver.registry.metadata import check_shape, tidy
 from steersman.apiserver.registry.nested_values import nested_value
-from steersman.apiserver.request import ServerRequest
+from steersman.apiserver.request import ServerRequest, read_body
 from steersman.apiserver.storage import Record
 from steersman.apiserver.verbs.apply import read_intent
 from steersman.apiserver.verbs.get import read

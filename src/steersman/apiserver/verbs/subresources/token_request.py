@@ -16,9 +16,9 @@ from steersman import kinds
 from steersman.aio import new_uid, now
 from steersman.apiserver.admission.attributes import Attributes, WriteView
 from steersman.apiserver.answers import answer
-from steersman.apiserver.bodies import read_body, read_object
 from steersman.apiserver.context import VerbContext
-from steersman.apiserver.decoding.body import media_type_of
+from steersman.apiserver.decoding.body import read_object
+from steersman.apiserver.decoding.media_types import media_type_of
 from steersman.apiserver.documents import decode_stored
 from steersman.apiserver.errors import Named, bad_request, conflict, internal, invalid, not_found
 from steersman.apiserver.field_managers import managed_of, manager_of, updated
@@ -26,7 +26,7 @@ from steersman.apiserver.forms import form_for
 from steersman.apiserver.identity.account_tokens import AUDIENCE, Claimed, Claims, Subject
 from steersman.apiserver.registry.definition import Definition, Tree
 from steersman.apiserver.registry.subresources import TOKEN_REQUEST
-from steersman.apiserver.request import ServerRequest
+from steersman.apiserver.request import ServerRequest, read_body
 from steersman.apiserver.storage import Record
 from steersman.apiserver.verbs.object_names import take_namespace
 from steersman.apiserver.verbs.options import write_options

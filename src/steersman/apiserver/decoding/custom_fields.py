@@ -1,9 +1,8 @@
-"""Decoding of custom resources: fields outside their schema are reported, and left to pruning.
+"""Fields of custom resources: those outside the schema are found, and left to pruning.
 
 Guarantees
 - Metadata, also of embedded objects, has the right types and no unknown fields.
-- Findings have kube-apiserver's order: duplicates in the order of the text, then unknown metadata, then unknown fields
-  sorted by path.
+- Findings have kube-apiserver's order: first unknown metadata, then unknown fields sorted by path.
 """
 
 from __future__ import annotations
@@ -13,17 +12,32 @@ from typing import Any, cast
 
 import msgspec
 
-from steersman.apiserver.go_types.fit import fits
-from steersman.apiserver.go_types.reader import TypedReader, Unreadable, read_tree
+from steersman.apiserver.go_types.reader import Unreadable
 from steersman.apiserver.go_types.shapes import object_meta
+from steersman.apiserver.go_types.text import read_part
+from steersman.apiserver.registry.definition import Tree
 
-Tree = dict[str, Any]
 Schema = Mapping[str, Any]
 #: The kinds of fields whose empty values decoding drops, by their type in a tree.
 _EMPTY = {list: "list", dict: "map"}
 _OF_EVERY_OBJECT = frozenset({"apiVersion", "kind", "metadata"})
 #: The maximum total length of collected paths, except the last one.
 _PATHS_LENGTH = 1024 * 1024
+
+
+def read_fields(schema: Schema, tree: Tree, *, has_form: bool) -> list[str]:
+    """Normalize the metadata of a tree, in place, and return what strict decoding rejects. Raises `Unreadable`.
+
+    ``has_form`` says that the rest of the tree has the form of its schema.
+    """
+    found = _read_metadata(tree, "") if "metadata" in tree else []
+    if has_form:
+        return [f'unknown field "{path}"' for path in found]
+    unknown = _Paths()
+    _unknown(schema, tree, [], unknown, root=True)
+    embedded: list[str] = []
+    _embedded(schema, tree, [], embedded)
+    return [f'unknown field "{path}"' for path in (*found, *unknown.ordered(), *sorted(embedded))]
 
 
 class _Paths:
@@ -49,22 +63,6 @@ def _step(path: list[str], name: str) -> str:
     return f".{name}" if path else name
 
 
-def read_custom(schema: Schema, tree: Tree, *, has_form: bool = False) -> list[str]:
-    """Normalize the metadata of a tree in place.
-
-    ``has_form`` says that the rest of the tree has the form of its schema.
-    Returns what strict decoding rejects; raises `Unreadable` for wrong types.
-    """
-    found = _read_metadata(tree, "") if "metadata" in tree else []
-    if has_form:
-        return [f'unknown field "{path}"' for path in found]
-    unknown = _Paths()
-    _unknown(schema, tree, [], unknown, root=True)
-    embedded: list[str] = []
-    _embedded(schema, tree, [], embedded)
-    return [f'unknown field "{path}"' for path in (*found, *unknown.ordered(), *sorted(embedded))]
-
-
 def _without_empty(metadata: Any) -> Any:
     """Metadata without empty lists and maps, as decoding makes it: a patch that removes the last finalizer leaves one."""
     if not isinstance(metadata, dict):
@@ -83,15 +81,11 @@ def _without_empty(metadata: Any) -> Any:
 
 
 def _read_metadata(tree: Tree, path: str) -> list[str]:
-    metadata = tree["metadata"]
-    whole = _without_empty(metadata)
-    if fits(object_meta(), whole) >= 0:
-        tree["metadata"] = whole
+    tree["metadata"], findings = read_part(_without_empty(tree["metadata"]), object_meta())
+    if not findings:
         return []
-    reader = TypedReader()
-    tree["metadata"] = read_tree(reader, metadata, object_meta())
     prefix = f"{path}.metadata" if path else "metadata"
-    return [f"{prefix}.{finding.partition(' field ')[2][1:-1]}" for finding in reader.findings]
+    return [f"{prefix}.{finding.partition(' field ')[2][1:-1]}" for finding in findings]
 
 
 def _unknown(
