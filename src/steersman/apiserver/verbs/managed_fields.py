@@ -6,6 +6,7 @@ import msgspec
 
 from steersman.apiserver.context import VerbContext
 from steersman.apiserver.decoding.stored_size import stored_size
+from steersman.apiserver.documents import encode_stored
 from steersman.apiserver.errors import too_large
 from steersman.apiserver.field_managers import (
     Managed,
@@ -69,3 +70,17 @@ def _is_too_large(context: VerbContext, request: ServerRequest, new: Tree) -> bo
         if name != "metadata" and ((name == "status") == of_status or not context.definition.has_status)
     }
     return stored_size(context.definition, parts) > context.limits.object
+
+
+def small_enough(context: VerbContext, obj: Tree, value: bytes, *, spares: bool) -> bytes:
+    """The bytes of an object within the store's limit: ``value`` or, if that is too long, without its managed fields.
+
+    413 if that does not help, or they must be kept.
+    """
+    limit = context.limits.object
+    if len(value) > limit and spares and stored_size(context.definition, obj) > limit:
+        obj = without_managed(obj)
+        value = encode_stored(obj)
+    if len(value) > limit and stored_size(context.definition, obj) > limit:
+        raise too_large("etcdserver: request is too large")
+    return value

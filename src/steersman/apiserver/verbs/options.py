@@ -81,9 +81,9 @@ def write_options(request: ServerRequest, kind: Kind, *, applies: bool = False) 
             problems.append(problem("fieldManager", "FieldValueRequired", "", "is required for apply patch"))
         if not applies and force is not None:
             problems.append(problem("force", "FieldValueForbidden", "", "may not be specified for non-apply patch"))
-    problems += manager_problems(manager, "fieldManager")
     dry_run = [value for name, value in query if name == "dryRun"]
-    problems += dry_run_problems(dry_run)
+    wrong_dry_run = dry_run_problems(dry_run)
+    problems += [*manager_problems(manager, "fieldManager"), *wrong_dry_run]
     if validation not in _VALIDATIONS:
         listed = ", ".join(f'"{value}"' for value in _VALIDATIONS)
         problems.append(problem("fieldValidation", "FieldValueNotSupported", validation, f"supported values: {listed}"))

@@ -25,8 +25,9 @@ from steersman.apiserver.registry.definition import CHANGED, WHOLE, Definition, 
 from steersman.apiserver.registry.metadata import validate_changed
 from steersman.apiserver.request import ServerRequest, read_body
 from steersman.apiserver.storage import Mismatch, Record
-from steersman.apiserver.verbs.create import create_object, small_enough, warn_of_duplicate_owners
-from steersman.apiserver.verbs.managed_fields import managed_update
+from steersman.apiserver.verbs.create import create_object
+from steersman.apiserver.verbs.duplicate_owners import warn_of_duplicate_owners
+from steersman.apiserver.verbs.managed_fields import managed_update, small_enough
 from steersman.apiserver.verbs.object_names import check_name, take_namespace
 from steersman.apiserver.verbs.options import WriteOptions, read_version, write_options
 from steersman.apiserver.verbs.responses import answer_object
