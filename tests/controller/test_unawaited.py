@@ -13,7 +13,7 @@ import pytest
 
 from steersman.aio import AwaitCheck, MissingAwait, Supervisor
 from steersman.controller import Done
-from steersman.controller.attempts import Failed, Finished, attempt
+from steersman.controller.attempts import Failed, attempt
 from steersman.kinds.core_v1 import ConfigMap
 from steersman.objects import ObjectMeta
 
@@ -107,7 +107,7 @@ async def test_coroutines_of_others_lead_to_the_warning_of_python(client) -> Non
         return Done()
 
     with pytest.warns(RuntimeWarning, match="helper' was never awaited") as caught:
-        assert isinstance(await attempt(reconcile(), timeout=5), Finished)
+        assert isinstance(await attempt(reconcile(), timeout=5), Done)
     assert (caught[0].filename, caught[0].lineno) == (__file__, reconcile.__code__.co_firstlineno + 1)
 
 
@@ -120,7 +120,7 @@ async def test_a_coroutine_that_the_collector_finds_fails_no_other_reconcile(cli
     cycle.append(cycle)
     del cycle
     with pytest.warns(RuntimeWarning, match="find' was never awaited"):
-        assert isinstance(await attempt(reconcile(), timeout=5), Finished)
+        assert isinstance(await attempt(reconcile(), timeout=5), Done)
 
 
 async def test_a_task_that_outlives_its_reconcile_leads_to_the_warning_of_python(client) -> None:
@@ -136,7 +136,7 @@ async def test_a_task_that_outlives_its_reconcile_leads_to_the_warning_of_python
             started.append(tasks.start(later(), name="later"))
             return Done()
 
-        assert isinstance(await attempt(reconcile(), timeout=5), Finished)
+        assert isinstance(await attempt(reconcile(), timeout=5), Done)
         ended.set()
         with pytest.warns(RuntimeWarning, match="find' was never awaited"):
             await started[0]

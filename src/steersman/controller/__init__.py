@@ -31,7 +31,9 @@ from steersman.controller.context import (
     Reconciler as Reconciler,
     current_context as current_context,
 )
+from steersman.controller.controller import ClientFor as ClientFor, Controller as Controller
 from steersman.controller.internals import InternalClient as InternalClient, internal_client as internal_client
+from steersman.controller.options import ControllerOptions as ControllerOptions
 from steersman.controller.outcomes import (
     Done as Done,
     Outcome as Outcome,
@@ -94,11 +96,6 @@ from steersman.controller.watchdog import (
     Blocked as Blocked,
     Watchdog as Watchdog,
     log_blocked as log_blocked,
-)
-from steersman.controller.workers import (
-    ClientFor as ClientFor,
-    Controller as Controller,
-    ControllerOptions as ControllerOptions,
 )
 from steersman.controller.writes.applies import INTENT_ANNOTATION as INTENT_ANNOTATION, merge_schema as merge_schema
 from steersman.controller.writes.pipeline import reconcile_pipeline as reconcile_pipeline

@@ -1,8 +1,8 @@
 """Run user code once and classify its result.
 
 Guarantees
-- Whatever the code raises or returns becomes one of a closed set of results. Only the worker's cancellation, an
-  interrupt or an exit propagates.
+- Whatever the code raises or returns becomes one of a closed set of results: an outcome, a conflict or a failure. Only
+  the worker's cancellation, an interrupt or an exit propagates.
 - A cancellation that the code caused itself (it awaited a task that was cancelled elsewhere) is its own failure. So is
   a cancellation that `asyncio.TaskGroup` leaves counted in the task: before Python 3.13, a group whose task fails does
   that.
@@ -25,12 +25,6 @@ from steersman.controller.outcomes import Done, Outcome, Requeue, RequeueAfter, 
 from steersman.errors import AlreadyExists, Conflict, StatusError, error_leaves
 
 
-class Finished(msgspec.Struct, frozen=True):
-    """The code finished and returned an outcome."""
-
-    outcome: Outcome
-
-
 class Conflicted(msgspec.Struct, frozen=True):
     """The code worked on outdated state; nothing is wrong."""
 
@@ -50,7 +44,7 @@ class Failed(msgspec.Struct, frozen=True):
     crashed: bool = False
 
 
-Result: TypeAlias = Finished | Conflicted | Failed
+Result: TypeAlias = Outcome | Conflicted | Failed
 
 
 #: Exceptions that indicate a bug; in Go, these would be panics.
@@ -177,7 +171,7 @@ def _explain(error: BaseException) -> None:
 def _read(outcome: object) -> Result:
     match outcome:
         case Done() | Requeue() | RequeueAfter():
-            return Finished(outcome)
+            return outcome
         case _:
             returned = f"reconcile returned {outcome!r}"
             if outcome is None:

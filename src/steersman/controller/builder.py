@@ -17,6 +17,7 @@ import msgspec
 
 from steersman.controller.causes import Request
 from steersman.controller.context import Context, ReconcileFunction, Reconciler
+from steersman.controller.options import RESYNC, ControllerOptions
 from steersman.controller.outcomes import Outcome, no_timedelta
 from steersman.controller.plan import ControllerPlan, WatchedKind, same_object
 from steersman.controller.queue.state import QueueOptions
@@ -25,7 +26,6 @@ from steersman.controller.sources.mappers import MapFunction, Mapper, Owners, Th
 from steersman.controller.sources.predicates import Predicate
 from steersman.controller.sources.source import Source
 from steersman.controller.targets import Scope
-from steersman.controller.workers import RESYNC, ControllerOptions
 from steersman.objects import Kind, Object, PartialObjectMetadata, Unstructured, kind_name
 
 T = TypeVar("T")

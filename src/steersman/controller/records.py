@@ -117,6 +117,7 @@ class Records:
             record = msgspec.structs.replace(record, last_error=before.last_error, last_error_at=before.last_error_at)
         self.results[record.result] += 1
         self.busy_seconds += record.seconds
+        self.timeouts += record.timed_out
         failed = record.result in FAILURES
         place, other = (self._bad, self._good) if failed else (self._good, self._bad)
         if before is not None:

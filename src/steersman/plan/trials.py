@@ -34,7 +34,7 @@ from steersman.controller import (
     Requeue,
     RequeueAfter,
 )
-from steersman.controller.attempts import Conflicted, Failed, Finished, attempt
+from steersman.controller.attempts import Conflicted, Failed, attempt
 from steersman.errors import PlanFailed, ReconcileStuck
 from steersman.manager import LAST_SECONDS, Manager
 from steersman.patterns import ChildIdentity, DaemonRuns, External, MachineReconciler
@@ -182,9 +182,9 @@ class Trials:
                 result = await attempt(plan.reconciler.reconcile(ctx, request), timeout=plan.options.timeout)
                 trial.error, trial.outcome = "", None
                 match result:
-                    case Finished(outcome):
-                        trial.outcome = outcome
-                        again = isinstance(outcome, Requeue | RequeueAfter) or self._own(this) != own
+                    case Done() | Requeue() | RequeueAfter():
+                        trial.outcome = result
+                        again = isinstance(result, Requeue | RequeueAfter) or self._own(this) != own
                     case Conflicted(error):
                         trial.error, again = str(error), True
                         before = -1

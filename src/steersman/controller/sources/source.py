@@ -11,15 +11,14 @@ Guarantees
 from __future__ import annotations
 
 import asyncio
-import inspect
 import logging
 from collections.abc import Callable, Iterable
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Protocol, TypeAlias, cast
+from typing import Any, Protocol, TypeAlias
 
 import msgspec
 
-from steersman.aio import Supervisor, randomness
+from steersman.aio import randomness
 from steersman.cache import IndexPending
 from steersman.controller.causes import Cause, Request
 from steersman.controller.queue.state import LOW_PRIORITY
@@ -94,26 +93,6 @@ class StoppingSource(Protocol):
     def stop(self) -> None:
         """Start nothing more. Called when the controller stops, once or more, while its running reconciles still end."""
         ...
-
-
-async def finish(sources: Iterable[Source]) -> None:
-    """Wait until no source has work in progress."""
-    async with Supervisor() as tasks:
-        for source in sources:
-            if _has_method(source, "finish", waits=True):
-                tasks.start(cast("FinishingSource", source).finish(), name=f"finish {source.name}")
-
-
-def stop_source(source: Source) -> None:
-    """Stop a `StoppingSource`; any other source has nothing to stop."""
-    if _has_method(source, "stop", waits=False):
-        cast("StoppingSource", source).stop()
-
-
-def _has_method(source: Source, name: str, *, waits: bool) -> bool:
-    """Whether the class of a source has a method, async or not; an attribute such as an event may have the same name."""
-    found = getattr(type(source), name, None)
-    return callable(found) and inspect.iscoroutinefunction(found) == waits
 
 
 class Registration(Protocol):

@@ -1,11 +1,9 @@
-"""The causes of a reconcile as links between spans.
+"""Which span wrote which version of an object, so that a reconcile links to the spans that caused it.
 
 Guarantees
-- Nothing is computed or kept without tracing (see `steersman.telemetry`).
+- Nothing is kept without tracing (see `steersman.telemetry`).
 - A link is never a guess: a change is linked to the reconcile that wrote exactly that version of the object through
   this cache. Other writers appear as text.
-- The event of a write often arrives before its answer, so links are resolved when a reconcile begins and again when it
-  ends. A reconcile that ends before the answer to the write that caused it has no link.
 - Bounded: the newest writes are remembered. An event that arrives later has no link.
 """
 
@@ -15,10 +13,10 @@ from collections import OrderedDict
 from weakref import WeakKeyDictionary
 
 from steersman.cache import Cache
-from steersman.controller.causes import Cause, Causes, Request
+from steersman.controller.causes import Cause
 from steersman.controller.writes.write_log import Write
 from steersman.objects import GroupVersionKind, Key, Object, Unstructured
-from steersman.telemetry import NO_SPAN, Span, SpanLink, begin_span, current_traceparent, is_tracing
+from steersman.telemetry import current_traceparent
 
 #: Writes whose events may still arrive.
 WRITE_LIMIT = 10_000
@@ -69,57 +67,3 @@ def traces_of(cache: Cache) -> WriteTraces:
     if found is None:
         found = _of_caches[cache] = WriteTraces()
     return found
-
-
-class ReconcileSpan:
-    """The span of one reconcile, and the causes whose spans were unknown when it began."""
-
-    __slots__ = ("_traces", "_unlinked", "span", "traceparent")
-
-    def __init__(self, span: Span, causes: list[Cause], traces: WriteTraces | None) -> None:
-        self.span = span
-        self.traceparent = span.traceparent
-        self._unlinked = causes
-        self._traces = traces
-
-    def end(self) -> None:
-        """Link to the spans that became known meanwhile, and end."""
-        if self._traces is not None:
-            for cause in self._unlinked:
-                if trace := self._traces.find(cause):
-                    self.span.add_link(SpanLink(trace))
-        self.span.end()
-
-
-_NO_RUN = ReconcileSpan(NO_SPAN, [], None)
-
-
-def begin_reconcile(
-    controller: str, request: Request, reconcile_id: str, causes: Causes, traces: WriteTraces | None
-) -> ReconcileSpan:
-    """The span of a reconcile, already current: its requests become children."""
-    if not is_tracing():
-        return _NO_RUN
-    known: dict[str, None] = {}
-    unlinked: list[Cause] = []
-    for cause in causes:
-        trace = cause.trace or (traces.find(cause) if traces is not None else "")
-        if trace:
-            known[trace] = None
-        else:
-            unlinked.append(cause)
-    span = begin_span(
-        "reconcile",
-        {
-            "steersman.controller": controller,
-            "steersman.key": str(request),
-            "steersman.reconcile_id": reconcile_id,
-            "steersman.causes": [str(cause) for cause in causes],
-            "steersman.causes.total": causes.total,
-            "k8s.namespace.name": request.key.namespace,
-            "k8s.object.name": request.key.name,
-        },
-        links=[SpanLink(trace) for trace in known],
-    )
-    span.make_current()
-    return ReconcileSpan(span, unlinked, traces)

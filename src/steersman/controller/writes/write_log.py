@@ -23,6 +23,11 @@ class WriteLog:
         self.touches = 0
         self._by_version: dict[tuple[GroupVersionKind, Key, str], Write] = {}
 
+    @property
+    def total(self) -> int:
+        """The number of writes, including those whose version is unknown."""
+        return len(self.writes) + self.touches
+
     def written(self, write: Write, obj: Object | Unstructured) -> None:
         """Remember the write. One that changed nothing has the version of an earlier one and makes no event."""
         if self.keep and (raw := raw_bytes(obj)) is not None:
