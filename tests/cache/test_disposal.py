@@ -58,7 +58,7 @@ async def most_freed(work):
 
 async def refreshed(informer, registrations):
     await informer.refresh()
-    while any(each.pending for each in registrations) or len(informer.disposal):  # noqa: ASYNC110 - turns are counted
+    while any(each.pending for each in registrations) or len(informer.replica.disposal):  # noqa: ASYNC110 - turns are counted
         await asyncio.sleep(0)
 
 

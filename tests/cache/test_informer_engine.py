@@ -218,7 +218,7 @@ async def test_a_missing_kind_is_waited_for_and_its_removal_survived(client, crd
         await heard.until(lambda each: isinstance(each, Vanished) and each.key.name == "first")
         async with asyncio.timeout(30):
             while informer.synced:
-                await informer._progress.wait()
+                await informer.replica.wait_progress()
         await client.install(Rock)
         await client.create(Rock(metadata=ObjectMeta(name="second", namespace=namespace), spec=RockSpec()))
         await heard.until(lambda each: isinstance(each, Appeared) and each.key.name == "second")

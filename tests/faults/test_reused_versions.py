@@ -35,7 +35,7 @@ async def informer():
         tasks.start(registration.deliver(), name="handler")
         commit(informer, "", {KEY: state("10", "first")}, "10", new_epoch=False)
         await told(1)
-        informer.apply("", (Put(state("12", "ours")),), "12")
+        informer.replica.apply("", (Put(state("12", "ours")),), "12")
         assert (await told(2)).unbroken
         yield informer, told
         tasks.cancel()
@@ -46,9 +46,9 @@ async def test_a_version_of_before_the_restore_proves_nothing(informer):
     informer, told = informer
     commit(informer, "", {KEY: state("9", "zeroth")}, "9", new_epoch=True)
     assert not (await told(3)).unbroken
-    informer.apply("", (Put(state("12", "theirs")),), "12")
+    informer.replica.apply("", (Put(state("12", "theirs")),), "12")
     assert not (await told(4)).unbroken
-    informer.apply("", (Put(state("13", "theirs")),), "13")
+    informer.replica.apply("", (Put(state("13", "theirs")),), "13")
     assert (await told(5)).unbroken
 
 
@@ -57,7 +57,7 @@ async def test_our_own_writes_were_ahead_of_the_watch(informer):
     informer.overlay.record_write(state("15", "ours"))
     commit(informer, "", {KEY: state("9", "zeroth")}, "9", new_epoch=True)
     await told(3)
-    informer.apply("", (Put(state("15", "theirs")),), "15")
+    informer.replica.apply("", (Put(state("15", "theirs")),), "15")
     assert not (await told(4)).unbroken
 
 
@@ -68,5 +68,5 @@ async def test_another_state_of_the_same_version_is_delivered(informer):
     assert isinstance(news, Changed)
     assert news.new.object.data == {"a": "theirs"}
     commit(informer, "", {KEY: state("12", "theirs")}, "12", new_epoch=False)
-    informer.apply("", (Put(state("14", "last")),), "14")
+    informer.replica.apply("", (Put(state("14", "last")),), "14")
     assert (await told(4)).new.object.data == {"a": "last"}

@@ -12,5 +12,5 @@ def commit(
     informer: Informer[Any], scope: str, objects: dict[Key, StoredObject], version: str, *, new_epoch: bool
 ) -> None:
     """Replace a scope with a complete list in one go."""
-    for _ in informer.committing(scope, objects, version, new_epoch=new_epoch):
+    for _ in informer.replica.committing(scope, objects, version, new_epoch=new_epoch):
         pass

@@ -11,18 +11,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import Protocol
 
 import msgspec
 
 from steersman.aio import Backoff, randomness
 from steersman.cache.intake import KindOptions
 from steersman.cache.reflector import SHORT_SECONDS
+from steersman.cache.replica import Replica
 from steersman.cache.store import Store
 from steersman.cache.versions import version_number
 from steersman.client import RawReads
-from steersman.errors import ApiError, Forbidden, StatusError, Unauthorized
+from steersman.errors import ApiError, Forbidden, Unauthorized
 from steersman.objects import Key
 from steersman.wire import ListOptions
 
@@ -121,76 +122,56 @@ def _identity(raw: bytes) -> tuple[Key, tuple[str, int]] | None:
     return Key(metadata.namespace or "", metadata.name), (metadata.uid or "", version)
 
 
-class Followed(Protocol):
-    """The part of an informer that catching up needs."""
+async def reach(
+    replica: Replica,
+    scope: str,
+    reads: RawReads,
+    options: KindOptions,
+    *,
+    hurry: Callable[[str], None],
+    refresh: Callable[[], Awaitable[None]],
+) -> None:
+    """Wait until a scope is as new as the server is now. Relist only if nothing less is proof.
 
-    store: Store
-
-    @property
-    def synced(self) -> bool:
-        """Whether the store holds a complete list."""
-        ...
-
-    async def wait_synced(self) -> None:
-        """Wait until the store holds a complete list."""
-        ...
-
-    async def wait_progress(self) -> None:
-        """Wait until the store has advanced."""
-        ...
-
-    def hurry(self, scope: str) -> None:
-        """Make the server send a bookmark for a scope soon."""
-        ...
-
-    def deny(self, scope: str, error: StatusError) -> None:
-        """Note that the server denies listing the scope."""
-        ...
-
-    async def refresh(self) -> None:
-        """Relist everything."""
-        ...
-
-
-async def reach(informer: Followed, scope: str, reads: RawReads, options: KindOptions) -> None:
-    """Wait until a scope is as new as the server is now. Relist only if nothing less is proof."""
+    ``hurry`` makes the server send a bookmark for a scope soon, and ``refresh`` relists everything.
+    """
     backoff = Backoff(initial=0.25, maximum=15.0)
     while True:
-        await informer.wait_synced()
-        freshness = Freshness(informer.store, scope)
+        await replica.wait_synced()
+        freshness = Freshness(replica.store, scope)
         try:
             await freshness.ask(reads, options)
         except ApiError as error:
             if isinstance(error, Forbidden | Unauthorized):
-                informer.deny(scope, error)
+                replica.deny(scope, error)
             _log.debug("cannot read the current version: %s", error)
             await asyncio.sleep(backoff.next_delay(randomness()))
             continue
-        if freshness.is_comparable and await _proved(informer, scope, freshness):
+        if freshness.is_comparable and await _proved(replica, freshness, lambda: hurry(scope)):
             return
-        if informer.synced:
+        if replica.sync.synced:
             # The versions cannot be compared, or the server sends no bookmarks: only a list is proof.
-            await informer.refresh()
+            await refresh()
             return
 
 
-async def _proved(informer: Followed, scope: str, freshness: Freshness) -> bool:
-    if freshness.is_compared and await _shows(informer, freshness, within=_PROMPT):
+async def _proved(replica: Replica, freshness: Freshness, hurry: Callable[[], None]) -> bool:
+    if freshness.is_compared and await _shows(replica, freshness, within=_PROMPT):
         return True
     for _ in range(_SHORT_WATCHES_MAX):
         if not freshness.holds():
-            informer.hurry(scope)
-        if await _shows(informer, freshness, within=SHORT_SECONDS + _PROMPT):
+            hurry()
+        if await _shows(replica, freshness, within=SHORT_SECONDS + _PROMPT):
             return True
-        if not informer.synced:
+        if not replica.sync.synced:
             break
     return False
 
 
-async def _shows(informer: Followed, freshness: Freshness, *, within: float) -> bool:
+async def _shows(replica: Replica, freshness: Freshness, *, within: float) -> bool:
     """Wait up to ``within`` seconds for the store to catch up; return whether it has."""
     with suppress(TimeoutError):
         async with asyncio.timeout(within):
-            while informer.synced and not freshness.holds():
-                await informer.wait_progress()
-    return informer.synced and freshness.holds()
+            while replica.sync.synced and not freshness.holds():
+                await replica.wait_progress()
+    return replica.sync.synced and freshness.holds()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Collection, Iterator
-from typing import Protocol
 
 import msgspec
 from msgspec.structs import replace
@@ -13,9 +12,9 @@ from msgspec.structs import replace
 from steersman import aio
 from steersman.cache import reflector
 from steersman.cache.contents import SLICE
-from steersman.cache.disposal import Disposal
 from steersman.cache.intake import Intake, KindOptions
 from steersman.cache.reflector import Change, Event, Failed, Mark, Put, Reason, Remove, Settings, State, Stepper
+from steersman.cache.replica import Replica
 from steersman.cache.statistics import ScopeStatistics
 from steersman.cache.stored_object import StoredObject
 from steersman.client import RawReads, RawWatch
@@ -57,54 +56,15 @@ class _Bookmark(msgspec.Struct):
 _bookmark_decoder = msgspec.json.Decoder(_Bookmark)
 
 
-class Sink(Protocol):
-    """Receives the objects and changes of a collection."""
-
-    #: Held while a list replaces the contents: one scope at a time.
-    switching: asyncio.Lock
-    #: Frees containers that are no longer needed.
-    disposal: Disposal
-
-    def list_begins(self) -> int:
-        """Note that a list is about to be requested; return what `committing` needs to know of this moment."""
-        ...
-
-    def committing(
-        self, scope: str, objects: dict[Key, StoredObject], resource_version: str, *, new_epoch: bool, began: int
-    ) -> Iterator[None]:
-        """Replace the scope with a complete list, in steps: each yield is a chance to run other tasks."""
-        ...
-
-    def report_restore(self, scope: str, resource_version: str) -> None:
-        """Note that the server was restored from a backup; a list of the scope follows."""
-        ...
-
-    def apply(self, scope: str, changes: tuple[Change, ...], resource_version: str) -> None:
-        """Apply changes from the watch, in order."""
-        ...
-
-    def withdrawing(self, scope: str) -> Iterator[None]:
-        """Empty the scope because the kind is no longer served, in steps like `committing`."""
-        ...
-
-    def missing(self, scope: str) -> None:
-        """Note that the server does not serve the kind, either not yet or no longer."""
-        ...
-
-    def deny(self, scope: str, error: StatusError) -> None:
-        """Note that the server denies this program access to the scope."""
-        ...
-
-
 class ListWatch:
-    """Follows one collection of a server into a sink: all namespaces (scope ``""``) or one."""
+    """Follows one collection of a server into a replica: all namespaces (scope ``""``) or one."""
 
     def __init__(
-        self, reads: RawReads, scope: str, sink: Sink, *, options: KindOptions, intake: Intake, settings: Settings
+        self, reads: RawReads, scope: str, replica: Replica, *, options: KindOptions, intake: Intake, settings: Settings
     ) -> None:
         self._reads = reads
         self.scope = scope
-        self._sink = sink
+        self._replica = replica
         self._intake = intake
         self._idle_timeout = options.idle_timeout or settings.idle_timeout
         self._stepper = Stepper(settings)
@@ -115,7 +75,7 @@ class ListWatch:
         self._count = self._new_count()
         self._stream: RawWatch | None = None
         self.state = State()
-        #: What the sink returned when the current list began.
+        #: The number of recorded deletions when the current list began: it does not show those objects.
         self._began = 0
         #: The state before the last step.
         self._before = self.state
@@ -216,21 +176,21 @@ class ListWatch:
                 self._stage(changes)
             case reflector.Discard():
                 staged, self._staged = self._staged, {}
-                self._sink.disposal.add(staged, entries=len(staged))
-                self._began = self._sink.list_begins()
+                self._replica.disposal.add(staged, entries=len(staged))
+                self._began = self._replica.overlay.deletions
             case reflector.Report(version):
-                self._sink.report_restore(self.scope, version)
+                self._replica.report_restore(self.scope, version)
             case reflector.Commit(version, new_epoch):
                 staged, self._staged = self._staged, {}
-                steps = self._sink.committing(self.scope, staged, version, new_epoch=new_epoch, began=self._began)
+                steps = self._replica.committing(self.scope, staged, version, new_epoch=new_epoch, began=self._began)
                 await self._switch(steps)
                 self.relists += self._committed
                 self._committed = True
                 self._hear()
             case reflector.Apply(changes, version):
-                self._sink.apply(self.scope, changes, version)
+                self._replica.apply(self.scope, changes, version)
             case reflector.Empty():
-                await self._switch(self._sink.withdrawing(self.scope))
+                await self._switch(self._replica.withdrawing(self.scope))
             case reflector.Close():
                 await self._close()
             case _:
@@ -241,7 +201,7 @@ class ListWatch:
         """Replace the contents with a list, step by step, without blocking the event loop."""
         self.commits = True
         try:
-            async with self._sink.switching:
+            async with self._replica.switching:
                 for _ in steps:
                     await asyncio.sleep(0)
         except BaseException:
@@ -379,13 +339,13 @@ class ListWatch:
         if self._staged:
             # half of a list is of no use, and may be long
             staged, self._staged = self._staged, {}
-            self._sink.disposal.add(staged, entries=len(staged))
+            self._replica.disposal.add(staged, entries=len(staged))
         failure = classify(error)
         self.last_error = error
         if failure.reason == "not_served":
-            self._sink.missing(self.scope)
+            self._replica.miss(self.scope)
         elif isinstance(error, Forbidden | Unauthorized):
-            self._sink.deny(self.scope, error)
+            self._replica.deny(self.scope, error)
         text = str(error)
         # A first failure is common and retried immediately. Warn about the second, and only once per error text.
         if self.state.failures and text != self._warned and failure.reason != "not_served":

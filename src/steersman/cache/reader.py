@@ -108,7 +108,7 @@ class CacheReader:
         if self._cache.is_uncached(kind):
             return await self._cache.client.get(kind, key)
         informer = await self._readable(kind)
-        if informer.withdrawn and not informer.synced:
+        if informer.sync.state == "withdrawn":
             raise _not_found(informer, Key.parse(key) if isinstance(key, str) else Key(*key))
         key = await self._cache.key(kind, key)
         self._check(informer, key.namespace)
@@ -266,7 +266,7 @@ class CacheReader:
         if informer.synced and informer.settled:
             return informer
         await informer.wait_settled()
-        if not informer.synced and not informer.withdrawn and informer.denied is None:
+        if informer.sync.state == "unlisted" and informer.denied is None:
             raise await self._cache.client.discovery.unserved(informer.gvk)
         return informer
 
@@ -275,8 +275,8 @@ class CacheReader:
         denied = informer.denied
         if denied is None:
             return False
-        if not informer.reads_live:
-            informer.reads_live = True
+        if not informer.sync.reads_live:
+            informer.sync.reads_live = True
             name = informer.gvk.kind
             _log.warning(
                 "%s cannot be cached, so each %s goes to the API server. Allow the verbs list and watch, or exclude the kind"

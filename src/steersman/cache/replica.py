@@ -1,0 +1,199 @@
+"""The local copy of one kind: applies lists and changes to the store, and notifies the handlers.
+
+Guarantees
+- The store is empty or holds a complete list. Readers see all of a new list or nothing of it.
+- A server restored from an older backup starts a new epoch: the old contents and the overlay are dropped, the handlers are
+  notified of the differences, and no reused version is marked as `unbroken`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection, Iterator
+
+from steersman.cache.delivery import HandlerRegistration
+from steersman.cache.disposal import Disposal, Noted
+from steersman.cache.overlay import Overlay
+from steersman.cache.reflector import Change, Mark, Put, Remove
+from steersman.cache.restores import shows_restore
+from steersman.cache.store import Store
+from steersman.cache.stored_object import StoredObject, is_same_version
+from steersman.cache.sync_state import SyncState
+from steersman.cache.versions import version_number
+from steersman.errors import StatusError
+from steersman.objects import GroupVersionKind, Key
+
+_log = logging.getLogger("steersman.cache")
+
+
+class Replica:
+    """The objects of one kind, as far as their scopes were listed."""
+
+    def __init__(
+        self,
+        kind: GroupVersionKind,
+        scopes: Collection[str],
+        handlers: Collection[HandlerRegistration],
+        *,
+        selects_all: bool,
+        on_restore: Callable[[], None] | None,
+    ) -> None:
+        self._kind = kind
+        self.store = Store()
+        self.overlay = Overlay()
+        #: Frees contents that a list has replaced.
+        self.disposal = Disposal()
+        self.sync = SyncState(scopes)
+        #: Held while a list replaces the contents: one scope at a time.
+        self.switching = asyncio.Lock()
+        #: The registered handlers at any time.
+        self._handlers = handlers
+        #: Without a selector, an object that vanished was deleted.
+        self._selects_all = selects_all
+        self._on_restore = on_restore
+        #: Set at the next progress, and then replaced.
+        self._progress = asyncio.Event()
+        #: Versions up to this one may have named other states before a restore from backup.
+        self._reused = 0
+
+    def present(self) -> Noted:
+        """Return the current objects. Copying the dict is much cheaper than hashing every key again."""
+        return Noted({**self.store.by_key()}, self.disposal)
+
+    async def wait_synced(self) -> None:
+        """Wait until the store holds a complete list."""
+        while not self.sync.synced:
+            await self.wait_progress()
+
+    async def wait_progress(self) -> None:
+        """Wait until the store advances or its sync state changes."""
+        await self._progress.wait()
+
+    def advance(self) -> None:
+        """Wake the callers that wait for progress."""
+        progress, self._progress = self._progress, asyncio.Event()
+        progress.set()
+
+    def report_restore(self, scope: str, resource_version: str) -> None:
+        """Note that the server was restored from a backup. Its cache relists every kind; a list of the scope follows."""
+        if not self.sync.restore(scope):
+            return
+        _log.warning(
+            "the server was restored from a backup or replaced: resource versions of %s went back to %s; relisting every kind",
+            self._kind.kind,
+            resource_version,
+        )
+        if self._on_restore is not None:
+            self._on_restore()
+
+    def committing(
+        self, scope: str, objects: dict[Key, StoredObject], resource_version: str, *, new_epoch: bool, began: int = 0
+    ) -> Iterator[None]:
+        """Replace a scope with a complete list, yielding after every few objects; handlers get deletions first.
+
+        Hold `switching` until the end. The method consumes ``objects``. ``began`` is `Overlay.deletions` when the list was
+        requested.
+        """
+        if not new_epoch:
+            new_epoch = yield from shows_restore(self.store, self.overlay, objects, began=began)
+        if new_epoch:
+            self.report_restore(scope, resource_version)
+        yield from self._replacing(scope, objects, resource_version, new_epoch=new_epoch)
+        self.sync.listed(scope)
+        self.advance()
+        if self.sync.refreshed and (waiting := [each for each in self._handlers if not each.started]):
+            present = self.present()
+            for registration in waiting:
+                registration.start(present)
+
+    def withdrawing(self, scope: str) -> Iterator[None]:
+        """Empty a scope because the server no longer serves the kind, in steps like `committing`."""
+        yield from self._replacing(scope, {}, "")
+        self.overlay.clear(scope=scope)
+        self.sync.withdraw(scope)
+        self.advance()
+
+    def _replacing(
+        self, scope: str, objects: dict[Key, StoredObject], resource_version: str, *, new_epoch: bool = False
+    ) -> Iterator[None]:
+        def same(old: StoredObject, new: StoredObject) -> bool:
+            return is_same_version(old, new) and (not new_epoch or old.raw == new.raw)
+
+        replacement = self.store.replacement(scope, objects, same=same)
+        try:
+            yield from self.store.building(replacement)
+        except GeneratorExit:
+            self.disposal.add(*replacement.containers(), objects, entries=len(objects))
+            raise
+        written = self.overlay.writes_until("" if new_epoch else resource_version, scope=scope)
+        if new_epoch:
+            self._reused = max(self._reused, self._highest(scope))
+            self.overlay.clear(scope=scope)
+        replaced = self.store.switch(replacement)
+        if self._selects_all:
+            self.overlay.vanished_with(replacement.removed)
+        differences = Noted(replacement.differences, self.disposal)
+        for registration in self._handlers:
+            registration.note_all(differences)
+        for last in written:  # those that are gone, and that no watch has ever shown
+            if self.store.get(last.key) is None and last.key not in replacement.differences:
+                for registration in self._handlers:
+                    registration.note(last.key, None, framed=False, last=last)
+        self.disposal.add(*replaced.containers(), entries=len(replaced.objects))
+        self.disposal.add(replacement.removed, objects, entries=max(len(replacement.removed), len(objects)))
+        self.store.advance(scope, resource_version)
+        self.overlay.reached(resource_version, scope=scope)
+
+    def apply(self, scope: str, changes: tuple[Change, ...], resource_version: str) -> None:
+        """Apply changes from the watch, in order."""
+        for change in changes:
+            match change:
+                case Put(stored):
+                    self._put(stored)
+                case Remove(stored):
+                    self._remove(stored)
+                case Mark():
+                    pass
+        self.store.advance(scope, resource_version)
+        self.overlay.reached(resource_version, scope=scope)
+        self.advance()
+
+    def _put(self, stored: StoredObject) -> None:
+        old = self.store.get(stored.key)
+        if old is not None and is_same_version(old, stored):
+            return
+        # A reused version may have named another state before the restore: handlers must not treat it as known.
+        framed = not self._reused or (version_number(stored.resource_version) or 0) > self._reused
+        self.store.put(stored)
+        for registration in self._handlers:
+            registration.note(stored.key, old, framed=framed)
+
+    def _remove(self, last: StoredObject) -> None:
+        old = self.store.remove(last.key)
+        if old is None:
+            return
+        if self._selects_all:
+            self.overlay.vanished(old.uid)
+        for registration in self._handlers:
+            registration.note(last.key, old, framed=True, last=last)
+
+    def miss(self, scope: str) -> None:
+        """Note that the server does not serve the kind, so that reads do not wait for it."""
+        if self.sync.miss(scope):
+            _log.info("kind %s is not served; waiting for its CRD: steersman generate crds MODULE", self._kind)
+        self.advance()
+
+    def deny(self, scope: str, error: StatusError) -> None:
+        """Note that the server denies listing the kind, so that reads do not wait for the list."""
+        if not self.sync.synced:
+            # The next list starts after all recorded writes, so it includes them.
+            self.overlay.clear(scope=scope)
+        self.sync.deny(scope, error)
+        self.advance()
+
+    def _highest(self, scope: str) -> int:
+        """Return the highest version seen in a scope, including the responses to our own writes."""
+        written = [self.overlay.visible(key, None) for key in self.overlay.touched()]
+        versions = [self.store.watermark(scope), *(each.resource_version for each in written if each is not None)]
+        return max(version_number(version) or 0 for version in versions)

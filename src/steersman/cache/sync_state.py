@@ -1,0 +1,137 @@
+"""The life of an informer as a state machine: whether its store is complete, and whether reads wait. Pure.
+
+States
+- ``unlisted``: the store has never held a complete list of every scope.
+- ``synced``: the store holds one, and follows the watch.
+- ``withdrawn``: the store held one, and the server no longer serves the kind.
+
+Transitions
+- `listed` of the last scope leads to ``synced``.
+- `withdraw` of any scope leads from ``synced`` to ``withdrawn``.
+
+Whether reads wait
+- ``unlisted``: they wait, unless the server does not serve the kind.
+- ``synced``: they wait only while a caller catches up with the server, or a scope waits for a list of a restored server.
+- ``withdrawn``: they do not wait.
+- In every state: they do not wait while the server denies listing the kind, but go to the server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal, TypeAlias
+
+from steersman.errors import StatusError
+
+State: TypeAlias = Literal["unlisted", "synced", "withdrawn"]
+
+
+class SyncState:
+    """The state of an informer with certain scopes, and every step of it."""
+
+    def __init__(self, scopes: Iterable[str]) -> None:
+        self.state: State = "unlisted"
+        #: Whether reads need not wait: the store can answer them, or certainly cannot.
+        self.settled = False
+        #: Whether a reader has logged that reads go to the server because listing is denied.
+        self.reads_live = False
+        #: Scopes without a complete list since the start, their withdrawal or the last `refresh`.
+        self._awaited = set(scopes)
+        self._scopes = frozenset(self._awaited)
+        #: Scopes in which the server does not serve the kind.
+        self._absent: set[str] = set()
+        self._denied: dict[str, StatusError] = {}
+        #: Scopes that wait for a list of the restored server.
+        self._restored: set[str] = set()
+        self._catching_up = 0
+
+    @property
+    def synced(self) -> bool:
+        """Whether the store holds a complete list."""
+        return self.state == "synced"
+
+    @property
+    def refreshed(self) -> bool:
+        """Whether every scope was listed since the last `refresh`."""
+        return not self._awaited
+
+    @property
+    def served(self) -> bool:
+        """Whether the server serves the kind, as far as known."""
+        return not self._absent
+
+    @property
+    def denied(self) -> StatusError | None:
+        """The error with which the server denies listing the kind; None if it allows it or has not responded yet."""
+        return next(iter(self._denied.values()), None)
+
+    def was_restored(self, scope: str) -> bool:
+        """Whether a scope waits for a list of the restored server."""
+        return scope in self._restored
+
+    # steps
+
+    def listed(self, scope: str) -> None:
+        """A complete list of a scope is in the store."""
+        self._awaited.discard(scope)
+        self._absent.discard(scope)
+        self._denied.pop(scope, None)
+        self._restored.discard(scope)
+        if not self._awaited:
+            self.state, self.reads_live = "synced", False
+        self._settle()
+
+    def withdraw(self, scope: str) -> None:
+        """The server no longer serves the kind, and the scope is empty."""
+        if self.state == "synced":
+            self.state = "withdrawn"
+        self._awaited.add(scope)
+        self._restored.discard(scope)
+        self._settle()
+
+    def miss(self, scope: str) -> bool:
+        """The server does not serve the kind, either not yet or no longer. Returns whether that is news."""
+        news = scope not in self._absent
+        self._absent.add(scope)
+        self._settle()
+        return news
+
+    def deny(self, scope: str, error: StatusError) -> None:
+        """The server denies listing the scope. A store that is complete and up to date does not need the list."""
+        if not self.synced or self._catching_up or self._restored:
+            self._denied[scope] = error
+            self._settle()
+
+    def restore(self, scope: str) -> bool:
+        """The server was restored from a backup. Returns whether that is news."""
+        news = scope not in self._restored
+        self._restored.add(scope)
+        self._settle()
+        return news
+
+    def refresh(self) -> None:
+        """A caller waits for a new list of every scope; reads do not."""
+        self._awaited.update(self._scopes)
+
+    def catch_up(self) -> None:
+        """A caller waits until the store is as new as the server, and so do reads."""
+        self._catching_up += 1
+        self._settle()
+
+    def caught_up(self) -> None:
+        """A caller of `catch_up` no longer waits."""
+        self._catching_up -= 1
+        if self.synced and not self._catching_up:
+            self._denied.clear()
+            self.reads_live = False
+        self._settle()
+
+    def _settle(self) -> None:
+        match self.state:
+            case "unlisted":
+                settled = bool(self._absent)
+            case "synced":
+                settled = not self._catching_up and not self._restored
+            case "withdrawn":
+                settled = True
+        self.settled = settled or bool(self._denied)
