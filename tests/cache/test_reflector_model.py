@@ -94,9 +94,9 @@ class ReflectorMachine(RuleBasedStateMachine):
                 self.mirror, self.staged = self.staged, {}
                 self.mirror_at = (self.epoch, int(version))
                 self.restored = False
-            case reflector.Apply(changes, version):
-                self._change(self.mirror, changes)
-                self.mirror_at = (self.mirror_at[0], int(version))
+            case tuple():
+                self._change(self.mirror, command)
+                self.mirror_at = (self.mirror_at[0], int(self.state.version))
             case reflector.Empty():
                 assert self.mirror is not None
                 self.mirror = self.mirror_at = None
@@ -210,12 +210,12 @@ class ReflectorMachine(RuleBasedStateMachine):
     @rule(count=st.integers(1, 4))
     def the_stream_speaks(self, count):
         frames = self.stream.frames
-        self._step(reflector.Changes(tuple(frames.popleft() for _ in range(min(count, len(frames))))))
+        self._step(tuple(frames.popleft() for _ in range(min(count, len(frames)))))
 
     @precondition(lambda self: self.state.phase == "watching" and not self.stream.frames and not self.restored)
     @rule()
     def a_bookmark_comes(self):
-        self._step(reflector.Changes((Mark(str(self.version)),)))
+        self._step((Mark(str(self.version)),))
 
     @precondition(lambda self: self.stream is not None)
     @rule(reason=st.none() | reasons)
@@ -282,7 +282,7 @@ class ReflectorMachine(RuleBasedStateMachine):
             if self.question is not None:
                 self._step(self._answer(self.question))
             elif self.stream.frames:
-                self._step(reflector.Changes(tuple(self.stream.frames)))
+                self._step(tuple(self.stream.frames))
                 if self.stream is not None:
                     self.stream.frames.clear()
             elif self.stream.position > self.version:

@@ -172,6 +172,8 @@ class ListWatch:
 
     async def _perform(self, command: reflector.Command) -> Event | None:
         match command:
+            case tuple():
+                self._replica.apply(self.scope, command, self.state.version)
             case reflector.Stage(changes):
                 self._stage(changes)
             case reflector.Discard():
@@ -187,8 +189,6 @@ class ListWatch:
                 self.relists += self._committed
                 self._committed = True
                 self._hear()
-            case reflector.Apply(changes, version):
-                self._replica.apply(self.scope, changes, version)
             case reflector.Empty():
                 await self._switch(self._replica.withdrawing(self.scope))
             case reflector.Close():
@@ -285,7 +285,7 @@ class ListWatch:
                 if changes := self._changes(frames):
                     if self.state.phase == "watching":
                         self._hear()
-                    return reflector.Changes(changes)
+                    return changes
         except ApiError as error:
             self._lose(error)
             await self._close()
@@ -299,7 +299,7 @@ class ListWatch:
         if stream is not None:
             await stream.close()
 
-    def _changes(self, frames: list[WatchFrame]) -> tuple[Change, ...]:
+    def _changes(self, frames: list[WatchFrame]) -> reflector.Changes:
         changes: list[Change] = []
         if self.state.phase == "streaming":
             try:
@@ -324,7 +324,7 @@ class ListWatch:
             _log.warning("the server sent %d bytes of %s that are not an object; ignoring them", len(raw), self._name)
         return stored
 
-    def _stage(self, changes: tuple[Change, ...]) -> None:
+    def _stage(self, changes: reflector.Changes) -> None:
         staged = self._staged
         for change in changes:
             match change:

@@ -57,6 +57,8 @@ class Mark(msgspec.Struct, frozen=True, gc=False):
 
 
 Change: TypeAlias = Put | Remove | Mark
+#: Changes in the order of the stream. As an event: they arrived. As a command: apply them, up to the version of the state.
+Changes: TypeAlias = tuple[Change, ...]
 
 # events
 
@@ -84,12 +86,6 @@ class Probed(msgspec.Struct, frozen=True):
 
 class Opened(msgspec.Struct, frozen=True):
     """The stream is open."""
-
-
-class Changes(msgspec.Struct, frozen=True):
-    """One or more changes arrived on the stream."""
-
-    changes: tuple[Change, ...]
 
 
 class Ended(msgspec.Struct, frozen=True):
@@ -158,7 +154,7 @@ class Discard(msgspec.Struct, frozen=True):
 class Stage(msgspec.Struct, frozen=True):
     """Stage changes until the list is complete."""
 
-    changes: tuple[Change, ...]
+    changes: Changes
 
 
 class Commit(msgspec.Struct, frozen=True):
@@ -166,13 +162,6 @@ class Commit(msgspec.Struct, frozen=True):
 
     resource_version: str
     new_epoch: bool = False
-
-
-class Apply(msgspec.Struct, frozen=True):
-    """Apply changes to the collection, up to this version."""
-
-    changes: tuple[Change, ...]
-    resource_version: str
 
 
 class Empty(msgspec.Struct, frozen=True):
@@ -185,7 +174,7 @@ class Report(msgspec.Struct, frozen=True):
     resource_version: str
 
 
-Command: TypeAlias = List | Probe | Open | Sleep | Close | Discard | Stage | Commit | Apply | Empty | Report
+Command: TypeAlias = List | Probe | Open | Sleep | Close | Discard | Stage | Commit | Changes | Empty | Report
 Commands: TypeAlias = tuple[Command, ...]
 
 Phase = Literal["idle", "streaming", "listing", "opening", "watching", "probing", "waiting"]
@@ -331,8 +320,8 @@ class Stepper:
         match event:
             case Opened():
                 return replace(state, opened_at=now), ()
-            case Changes(changes):
-                return self._staged(state, changes, rng)
+            case tuple():
+                return self._staged(state, event, rng)
             case Failed("unsupported"):
                 return self._sync(replace(state, streams=False), rng)
             case Ended() | Failed():
@@ -341,7 +330,7 @@ class Stepper:
             case _:
                 raise unexpected(state, event)
 
-    def _staged(self, state: State, changes: tuple[Change, ...], rng: Chance) -> tuple[State, Commands]:
+    def _staged(self, state: State, changes: Changes, rng: Chance) -> tuple[State, Commands]:
         for position, change in enumerate(changes):
             if not isinstance(change, Mark):
                 continue
@@ -380,8 +369,8 @@ class Stepper:
         match event:
             case Opened():
                 return replace(state, phase="watching", opened_at=now, missing=0), ()
-            case Changes(changes):
-                return self._applied(state, changes)
+            case tuple():
+                return self._applied(state, event)
             case Ended() if state.short and not self._is_early(state, now):
                 return self._watch(state, rng)
             case Ended() | Failed():
@@ -427,11 +416,11 @@ class Stepper:
             state = replace(state, failures=min(state.failures, _MISSING_BELIEVED))
         return replace(state, version=version, whole=False, missing=0, silent=0, restored=False), (commit,)
 
-    def _applied(self, state: State, changes: tuple[Change, ...]) -> tuple[State, Commands]:
+    def _applied(self, state: State, changes: Changes) -> tuple[State, Commands]:
         last = changes[-1]
         version = last.resource_version if isinstance(last, Mark) else last.stored.resource_version
         version = version or state.version
-        return replace(state, version=version, silent=0), (Apply(changes, version),)
+        return replace(state, version=version, silent=0), (changes,)
 
     def _failed(self, state: State, then: Next, rng: Chance, at_least: float = 0.0) -> tuple[State, Commands]:
         """Continue with ``then``: immediately after the first failure, otherwise after a delay."""

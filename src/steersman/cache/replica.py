@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Iterator
 from steersman.cache.delivery import HandlerRegistration
 from steersman.cache.disposal import Disposal, Noted
 from steersman.cache.overlay import Overlay
-from steersman.cache.reflector import Change, Mark, Put, Remove
+from steersman.cache.reflector import Changes, Mark, Put, Remove
 from steersman.cache.restores import shows_restore
 from steersman.cache.store import Store
 from steersman.cache.stored_object import StoredObject, is_same_version
@@ -145,7 +145,7 @@ class Replica:
         self.store.advance(scope, resource_version)
         self.overlay.reached(resource_version, scope=scope)
 
-    def apply(self, scope: str, changes: tuple[Change, ...], resource_version: str) -> None:
+    def apply(self, scope: str, changes: Changes, resource_version: str) -> None:
         """Apply changes from the watch, in order."""
         for change in changes:
             match change:
