@@ -16,7 +16,7 @@ from hypothesis.stateful import (
 
 from samples import portions
 from steersman.aio import Supervisor
-from steersman.cache import Appeared, Changed, Store, StoredObject, StoredView, Vanished, delivery, disposal
+from steersman.cache import Store, StoredObject, StoredView, delivery, disposal
 from steersman.cache.delivery import HandlerRegistration
 from steersman.cache.disposal import Disposal, Noted
 from steersman.kinds.core_v1 import ConfigMap
@@ -92,15 +92,13 @@ class HandlerMachine(RuleBasedStateMachine):
         assert not self.removed
         self.calls += 1
         key = notification.key
-        counted[type(notification).__name__] += 1
+        counted[notification.event] += 1
         counted["passed"] += bool(notification.passed)
         assert len(notification.passed) <= delivery.PASSED_LIMIT
-        shown = (getattr(notification, each, None) for each in ("old", "new", "last"))
-        self.heard.setdefault(key, set()).update(
-            each.resource_version for each in (*shown, *notification.passed) if each is not None
-        )
-        match notification:
-            case Appeared(new):
+        self.heard.setdefault(key, set()).update(each.resource_version for each in notification.states)
+        old, new = notification.old, notification.new
+        match notification.event:
+            case "appeared":
                 assert key not in self.told
                 assert notification.initial == (key in self.initial)
                 if new.stored is self.store.get(key):
@@ -113,7 +111,7 @@ class HandlerMachine(RuleBasedStateMachine):
                     assert new.resource_version in self.been[key]
                     self.told[key] = new.stored
                     counted["came and went"] += 1
-            case Changed(old, new):
+            case "changed":
                 assert old.stored is self.told[key]
                 assert new.stored is self.store.get(key)
                 assert old.uid == new.uid
@@ -122,18 +120,17 @@ class HandlerMachine(RuleBasedStateMachine):
                     assert key in self.again
                     counted["resync"] += 1
                 else:
-                    assert notification.coalesced == (len(self.since[key]) > 1)
-                    counted["coalesced"] += notification.coalesced
+                    counted["coalesced"] += len(self.since[key]) > 1
                 assert notification.unbroken == self._is_one_frame(key)
                 counted["unbroken"] += notification.unbroken
                 self._settle(key)
-            case Vanished(last):
+            case "vanished":
                 before, now = self.told.pop(key), self.store.get(key)
-                assert last.uid == before.uid
+                assert old.uid == before.uid
                 assert now is None or now.uid != before.uid
                 assert notification.unbroken == (self._is_one_frame(key) and now is None)
                 if notification.certain:
-                    assert last.resource_version in self.finals
+                    assert old.resource_version in self.finals
                 # another object of the name may follow, and stands for more than one frame
                 self.since[key].append(False)
                 if now is None and not self._is_more_to_tell(key):
@@ -314,9 +311,9 @@ def test_a_handler_gets_what_the_model_says(monkeypatch, caplog):
     assert counted["steps"] >= 5_000
     # Each of these occurred.
     kinds = (
-        "Appeared",
-        "Changed",
-        "Vanished",
+        "appeared",
+        "changed",
+        "vanished",
         "resync",
         "coalesced",
         "unbroken",

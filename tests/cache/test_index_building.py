@@ -112,7 +112,7 @@ def test_a_list_that_is_interrupted_while_it_is_taken_over_is_taken_over_again()
     told, seen = Counter(), set()
 
     async def scenario(informer):
-        informer.add_handler(lambda notification: told.update([(type(notification).__name__, notification.key.name)]))
+        informer.add_handler(lambda event: told.update([(event.event, event.key.name)]))
         (following,) = informer._scopes.values()
         interrupted = 0
         while not informer.synced:
@@ -132,4 +132,4 @@ def test_a_list_that_is_interrupted_while_it_is_taken_over_is_taken_over_again()
 
     run(every, scenario)
     assert seen <= {0, TOTAL}
-    assert told == Counter({("Appeared", f"n-{i}"): 1 for i in range(TOTAL)})
+    assert told == Counter({("appeared", f"n-{i}"): 1 for i in range(TOTAL)})

@@ -10,7 +10,6 @@ from steersman.cache import Store, StoredObject, StoredView
 from steersman.cache.delivery import PASSED_LIMIT, HandlerRegistration
 from steersman.cache.disposal import Disposal, Noted
 from steersman.controller import Cause, KindSource, Request, labels_changed
-from steersman.controller.cached_kinds import event_of
 from steersman.controller.sources.mappers import function_mapper
 from steersman.kinds.core_v1 import ConfigMap
 from steersman.objects import Key
@@ -30,7 +29,7 @@ class World:
 
     def listen(self, handler):
         self.registration = HandlerRegistration(
-            lambda told: handler(event_of(told)),
+            handler,
             current=self.store.get,
             view=lambda stored: StoredView(stored, ConfigMap.gvk(), lambda each: each),
             remove=lambda registration: None,

@@ -19,19 +19,14 @@ from steersman.cache.cache import Cache as Cache, Use as Use
 from steersman.cache.conditions import StoredCondition as StoredCondition, condition_of as condition_of
 from steersman.cache.contents import IndexName as IndexName
 from steersman.cache.delivery import (
+    EventHandler as EventHandler,
     HandlerRegistration as HandlerRegistration,
     IndexPending as IndexPending,
-    NotificationHandler as NotificationHandler,
 )
 from steersman.cache.indexes import IndexFunction as IndexFunction, IndexValues as IndexValues
 from steersman.cache.informer import Informer as Informer
 from steersman.cache.intake import KindOptions as KindOptions, Transform as Transform
-from steersman.cache.notifications import (
-    Appeared as Appeared,
-    Changed as Changed,
-    Notification as Notification,
-    Vanished as Vanished,
-)
+from steersman.cache.object_events import EventType as EventType, ObjectEvent as ObjectEvent
 from steersman.cache.overlay import Overlay as Overlay
 from steersman.cache.reader import CacheReader as CacheReader, as_selector as as_selector
 from steersman.cache.reflector import Settings as Settings

@@ -1,10 +1,10 @@
-"""Delivery of notifications to a handler, at the handler's own pace.
+"""Delivery of events to a handler, at the handler's own pace.
 
 Guarantees
 - A slow handler delays neither the watch nor other handlers.
 - Notifying handlers of a list of any size does not block the event loop: each change becomes an entry when its turn comes.
-- The buffer holds one entry per key: undelivered changes of a key are merged. The notification keeps the last
-  ``PASSED_LIMIT`` intermediate states, because a reader may have seen one of them.
+- The buffer holds one entry per key: undelivered changes of a key are merged. The event keeps the last ``PASSED_LIMIT``
+  intermediate states, because a reader may have seen one of them.
 - An object that was created and deleted between two calls is reported as both, because a reader may have seen it.
 - The order is consistent: an object appears before it changes, and vanishes before its successor of the same name appears.
   The ``old`` of a change is the last state that this handler was called with.
@@ -25,14 +25,14 @@ import msgspec
 
 from steersman import aio
 from steersman.cache.disposal import Noted
-from steersman.cache.notifications import Appeared, Changed, Notification, Vanished
+from steersman.cache.object_events import ObjectEvent
 from steersman.cache.stored_object import StoredObject, StoredView
 from steersman.objects import Key
 
 _log = logging.getLogger("steersman.cache")
 
 #: Called for every change; it must not block.
-NotificationHandler: TypeAlias = Callable[[Notification], None]
+EventHandler: TypeAlias = Callable[[ObjectEvent], None]
 
 
 class IndexPending(BaseException):
@@ -116,7 +116,7 @@ class HandlerRegistration:
 
     def __init__(
         self,
-        handler: NotificationHandler,
+        handler: EventHandler,
         *,
         current: Callable[[Key], StoredObject | None],
         view: Callable[[StoredObject], StoredView],
@@ -298,8 +298,8 @@ class HandlerRegistration:
                 if told is None:
                     break
                 key, entry = told
-                for notification in self._notifications(key, entry):
-                    while (pending := self._call(notification)) is not None:
+                for event in self._events(key, entry):
+                    while (pending := self._call(event)) is not None:
                         await pending.prepare()
                 if entry.initial and self._initial is not None:
                     self._initial -= 1
@@ -318,7 +318,7 @@ class HandlerRegistration:
             await asyncio.sleep(self.resync * (0.9 + 0.2 * aio.randomness().random()))
             self.note_again(present())
 
-    def _notifications(self, key: Key, entry: _Pending) -> Iterator[Notification]:
+    def _events(self, key: Key, entry: _Pending) -> Iterator[ObjectEvent]:
         old, new = entry.old, self._current(key)
         unbroken = entry.frames == 1 and not entry.broken and not entry.initial
         passed = self._by_object(entry)
@@ -328,28 +328,31 @@ class HandlerRegistration:
             unbroken = unbroken and new is None
         between = self._views(passed.pop(new.uid, [])) if new is not None else ()
         for states in passed.values():
-            # Created and deleted between two calls: no notification covered it, but a reader may have seen it.
-            yield Appeared(self._view(states[-1]), initial=entry.initial, passed=self._views(states[:-1]))
+            # Created and deleted between two calls: no event covered it, but a reader may have seen it.
+            view, earlier = self._view(states[-1]), self._views(states[:-1])
+            yield ObjectEvent("appeared", new=view, passed=earlier, initial=entry.initial)
             yield self._vanished(entry, states, unbroken=False)
         if new is None:
             return
         if old is None:
             created = self._selects_all and not entry.initial and not entry.broken
             view = self._view(new)
-            yield Appeared(view, initial=entry.initial, unbroken=unbroken, passed=between, created=created)
+            yield ObjectEvent(
+                "appeared", new=view, passed=between, initial=entry.initial, unbroken=unbroken, created=created
+            )
         elif old.resource_version != new.resource_version or old.raw != new.raw or between:
             # After a restore from backup, one version can name two states, and an earlier state can return.
-            coalesced = entry.frames > 1
-            yield Changed(self._view(old), self._view(new), coalesced=coalesced, unbroken=unbroken, passed=between)
+            yield ObjectEvent("changed", old=self._view(old), new=self._view(new), passed=between, unbroken=unbroken)
         elif entry.resync:
             view = self._view(new)
-            yield Changed(view, view, resync=True)
+            yield ObjectEvent("changed", old=view, new=view, resync=True)
 
-    def _vanished(self, entry: _Pending, states: list[StoredObject], *, unbroken: bool) -> Vanished:
-        """Build the notification that an object with these known states is gone."""
+    def _vanished(self, entry: _Pending, states: list[StoredObject], *, unbroken: bool) -> ObjectEvent:
+        """Build the event that an object with these known states is gone."""
         certain = states[-1] is entry.last
         earlier = states[:-1] if entry.frames > 1 else ()
-        return Vanished(self._view(states[-1]), certain=certain, unbroken=unbroken, passed=self._views(earlier))
+        view, passed = self._view(states[-1]), self._views(earlier)
+        return ObjectEvent("vanished", old=view, passed=passed, unbroken=unbroken, certain=certain)
 
     @staticmethod
     def _by_object(entry: _Pending) -> dict[str, list[StoredObject]]:
@@ -362,9 +365,9 @@ class HandlerRegistration:
     def _views(self, states: Iterable[StoredObject]) -> tuple[StoredView, ...]:
         return tuple(self._view(stored) for stored in states)
 
-    def _call(self, notification: Notification) -> IndexPending | None:
+    def _call(self, event: ObjectEvent) -> IndexPending | None:
         try:
-            self._handler(notification)
+            self._handler(event)
         except (KeyboardInterrupt, SystemExit):
             raise
         except IndexPending as pending:
@@ -374,8 +377,8 @@ class HandlerRegistration:
             _log.exception(
                 "the handler %r failed on %s %s; it continues with the next key",
                 self._handler,
-                notification.kind.kind,
-                notification.key,
+                event.kind.kind,
+                event.key,
             )
         self.delivered += 1
         return None

@@ -19,7 +19,7 @@ import msgspec
 
 from steersman.aio import Supervisor
 from steersman.cache.contents import IndexName
-from steersman.cache.delivery import HandlerRegistration, NotificationHandler
+from steersman.cache.delivery import EventHandler, HandlerRegistration
 from steersman.cache.freshness import reach
 from steersman.cache.index_calls import IndexCalls
 from steersman.cache.indexes import IndexFunction
@@ -270,7 +270,7 @@ class Informer(Generic[T]):
 
     # handlers
 
-    def add_handler(self, handler: NotificationHandler, *, resync: float | None = None) -> HandlerRegistration:
+    def add_handler(self, handler: EventHandler, *, resync: float | None = None) -> HandlerRegistration:
         """Call ``handler`` for every existing object, then for every change, and for all again each ``resync`` seconds."""
         registration = HandlerRegistration(
             handler,

@@ -14,6 +14,7 @@ Guarantees
 - A failing mapper loses no event: it is retried until it succeeds.
 """
 
+from steersman.cache import ObjectEvent as ObjectEvent
 from steersman.controller.builder import (
     ControllerBuilder as ControllerBuilder,
     Register as Register,
@@ -62,7 +63,7 @@ from steersman.controller.records import (
     ResultLabel as ResultLabel,
 )
 from steersman.controller.sources.channel_source import ChannelSource as ChannelSource
-from steersman.controller.sources.events import KindLike as KindLike, ObjectEvent as ObjectEvent, View as View
+from steersman.controller.sources.events import KindLike as KindLike, View as View
 from steersman.controller.sources.mappers import (
     Labels as Labels,
     MapFunction as MapFunction,

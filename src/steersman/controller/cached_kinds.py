@@ -9,21 +9,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Hashable, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any, assert_never
+from typing import Any
 
-from steersman.cache import (
-    Appeared,
-    Cache,
-    Changed,
-    IndexName,
-    IndexPending,
-    Informer,
-    Notification,
-    Vanished,
-    as_selector,
-)
+from steersman.cache import Cache, IndexName, IndexPending, Informer, ObjectEvent, as_selector
 from steersman.client import Client
-from steersman.controller.sources.events import KindLike, MergedEvent, ObjectEvent, View
+from steersman.controller.sources.events import KindLike, View
 from steersman.controller.sources.mappers import Labels
 from steersman.controller.sources.source import Registration
 from steersman.controller.writes.applies import Applies
@@ -44,29 +34,6 @@ def _require(informer: Informer[Any], index: IndexName | None) -> None:
     raise IndexPending(
         f"by {index.by} {index.name}".rstrip(), lambda: informer.store.indexing(index), lambda: informer.prepare(index)
     )
-
-
-def event_of(notification: Notification) -> ObjectEvent:
-    """An informer's notification, as predicates and mappers see it."""
-    between = notification.passed
-    match notification:
-        case Appeared(new) if between:
-            first, created = notification.initial, notification.created
-            return MergedEvent("appeared", new=new, between=between, initial=first, created=created)
-        case Changed(old, new) if between:
-            return MergedEvent("changed", old=old, new=new, between=between)
-        case Vanished(last) if between:
-            return MergedEvent("vanished", old=last, between=between)
-        case Appeared(new):
-            first, created = notification.initial, notification.created
-            return ObjectEvent("appeared", new=new, initial=first, unbroken=notification.unbroken, created=created)
-        case Changed(old, new):
-            unbroken = notification.unbroken and not notification.coalesced
-            return ObjectEvent("changed", old=old, new=new, resync=notification.resync, unbroken=unbroken)
-        case Vanished(last):
-            return ObjectEvent("vanished", old=last, unbroken=notification.unbroken)
-        case _:
-            assert_never(notification)
 
 
 class CachedKinds:
@@ -95,7 +62,7 @@ class CachedKinds:
     ) -> AsyncGenerator[Registration]:
         async with self._cache.use(kind) as informer:
             self._informers[kind.gvk()] = informer
-            registration = informer.add_handler(lambda told: handler(event_of(told)), resync=resync)
+            registration = informer.add_handler(handler, resync=resync)
             try:
                 yield _OptionalKind(informer, registration) if optional else registration
             finally:

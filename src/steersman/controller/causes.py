@@ -14,10 +14,10 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec
 
+from steersman.cache import EventType
 from steersman.objects import GroupVersionKind, Key
 
 What: TypeAlias = Literal["object", "initial", "resync", "requeue", "retry", "external"]
-Event: TypeAlias = Literal["appeared", "changed", "vanished"]
 
 #: How many different causes one reconcile carries. All are counted.
 CAUSE_LIMIT = 16
@@ -56,7 +56,7 @@ class Cause(msgspec.Struct, frozen=True, kw_only=True):
     what: What
     #: The object that changed: its kind, key and what happened to it.
     kind: GroupVersionKind | None = None
-    event: Event | None = None
+    event: EventType | None = None
     key: Key | None = None
     generation: int | None = None
     resource_version: str = ""

@@ -12,14 +12,14 @@ from typing import Any, Protocol
 
 import msgspec
 
-from steersman.cache import Cache
+from steersman.cache import Cache, ObjectEvent
 from steersman.client import Client
 from steersman.controller.cached_kinds import CachedKinds
 from steersman.controller.context import NO_EVENTS, Events, Reconciler
 from steersman.controller.controller import Controller
 from steersman.controller.options import ControllerOptions
 from steersman.controller.records import KeyRecord
-from steersman.controller.sources.events import KindLike, ObjectEvent
+from steersman.controller.sources.events import KindLike
 from steersman.controller.sources.mappers import Mapper, Owners, SameObject
 from steersman.controller.sources.predicates import Predicate, when
 from steersman.controller.sources.source import KindSource, Source

@@ -17,7 +17,7 @@ from typing import Any, Final, Self
 
 from steersman import aio
 from steersman.application import PROJECT
-from steersman.cache import Informer, KindOptions, Notification, Settings, Vanished
+from steersman.cache import Informer, KindOptions, ObjectEvent, Settings
 from steersman.client import Client, MergePatch
 from steersman.objects import Key, Selector
 from steersman.ui.joined_logs import JoinedLogs, LogLine, Source, sources_of
@@ -211,12 +211,12 @@ class Board:
 
     # changes
 
-    def _handler(self, objects: dict[str, Any]) -> Callable[[Notification], None]:
-        def handle(notification: Notification) -> None:
-            if isinstance(notification, Vanished):
-                objects.pop(notification.key.name, None)
+    def _handler(self, objects: dict[str, Any]) -> Callable[[ObjectEvent], None]:
+        def handle(event: ObjectEvent) -> None:
+            if event.new is None:
+                objects.pop(event.key.name, None)
             else:
-                objects[notification.key.name] = notification.new.object
+                objects[event.key.name] = event.new.object
             self._changed.set()
 
         return handle

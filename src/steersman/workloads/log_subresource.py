@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
-from steersman.cache import Informer, Notification, Vanished
+from steersman.cache import Informer, ObjectEvent
 from steersman.controlplane import CustomSubresource, SubresourceRequest
 from steersman.errors import ApiStatus, BadRequest
 from steersman.objects import Key, Object
@@ -106,10 +106,9 @@ class Logs:
         """The file of the control plane's own notes about a workload."""
         return str(system_log_path(self._folder, metadata))
 
-    def _handle(self, notification: Notification) -> None:
-        view = notification.last if isinstance(notification, Vanished) else notification.new
-        for event in self._followers.get(view.uid, ()):
-            event.set()
+    def _handle(self, event: ObjectEvent) -> None:
+        for news in self._followers.get(event.latest.uid, ()):
+            news.set()
 
 
 class _Follower:

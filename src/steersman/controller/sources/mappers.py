@@ -16,8 +16,9 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable
 from typing import Any, Protocol, TypeAlias, TypeVar, cast, overload
 
+from steersman.cache import ObjectEvent
 from steersman.controller.causes import Request
-from steersman.controller.sources.events import KindLike, ObjectEvent, View
+from steersman.controller.sources.events import KindLike, View
 from steersman.controller.targets import ANY_SCOPE, Scope, Target
 from steersman.objects import (
     GroupKind,

@@ -14,11 +14,10 @@ from __future__ import annotations
 
 import heapq
 from random import Random  # noqa: TID251 - the type alone; chance is passed in
-from typing import Any
 
 from steersman.aio import Backoff
-from steersman.controller.causes import Event
-from steersman.controller.sources.events import MergedEvent, ObjectEvent, View
+from steersman.cache import EventType, ObjectEvent, StoredView
+from steersman.controller.sources.events import Remainder
 from steersman.objects import Key
 
 #: For deleted objects, no later event makes up for a lost one.
@@ -133,19 +132,19 @@ def merge(earlier: ObjectEvent, later: ObjectEvent) -> ObjectEvent:
     states = {(view.uid, view.resource_version): view for view in (*earlier.states, *later.states)}
     between = tuple([view for version, view in states.items() if version not in seen][-STATES_LIMIT:])
     if new is None:
-        return MergedEvent("vanished", old=old, between=between)
+        return ObjectEvent("vanished", old=old, passed=between)
     if old is None:
         initial = earlier.initial and (later.initial or later.resync)
-        return MergedEvent("appeared", new=new, between=between, initial=initial)
-    return MergedEvent("changed", old=old, new=new, between=between, resync=earlier.resync and later.resync)
+        return ObjectEvent("appeared", new=new, passed=between, initial=initial)
+    return ObjectEvent("changed", old=old, new=new, passed=between, resync=earlier.resync and later.resync)
 
 
-def single(event: ObjectEvent, view: View[Any]) -> ObjectEvent:
+def single(event: ObjectEvent, view: StoredView) -> ObjectEvent:
     """One state of an event, as an event of its own."""
     return ObjectEvent("appeared", new=view) if view is event.new else ObjectEvent("vanished", old=view)
 
 
-def remainder(event: ObjectEvent, views: list[View[Any]]) -> ObjectEvent:
+def remainder(event: ObjectEvent, views: list[StoredView]) -> ObjectEvent:
     """The rest of an event after the mapper succeeded on all its states but these.
 
     If the new state is not among them, only past states are left.
@@ -154,6 +153,6 @@ def remainder(event: ObjectEvent, views: list[View[Any]]) -> ObjectEvent:
     gone = views[:-1] if new is not None else views
     if new is not None and not gone:
         return ObjectEvent("appeared", new=new, initial=event.initial)
-    happened: Event = "changed" if new is not None else "vanished"
-    between = tuple(gone[1:])
-    return MergedEvent(happened, old=gone[0], new=new, between=between, resync=event.resync, cause=event.cause())
+    happened: EventType = "changed" if new is not None else "vanished"
+    whole = event.whole if isinstance(event, Remainder) else event
+    return Remainder(happened, old=gone[0], new=new, passed=tuple(gone[1:]), resync=event.resync, whole=whole)

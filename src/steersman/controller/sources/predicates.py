@@ -15,7 +15,8 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from steersman.controller.sources.events import ObjectEvent, View
+from steersman.cache import ObjectEvent
+from steersman.controller.sources.events import View
 from steersman.objects import Selector
 
 

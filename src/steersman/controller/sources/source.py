@@ -19,10 +19,10 @@ from typing import Any, Protocol, TypeAlias
 import msgspec
 
 from steersman.aio import randomness
-from steersman.cache import IndexPending
+from steersman.cache import IndexPending, ObjectEvent, StoredView
 from steersman.controller.causes import Cause, Request
 from steersman.controller.queue.state import LOW_PRIORITY
-from steersman.controller.sources.events import ObjectEvent, View
+from steersman.controller.sources.events import cause_of
 from steersman.controller.sources.mappers import NO_STORES, Mapper, Stores
 from steersman.controller.sources.mapping_retries import MappingRetries, remainder, single
 from steersman.controller.sources.predicates import Predicate
@@ -199,7 +199,7 @@ class KindSource:
         self._send(event, requests)
 
     def _send(self, event: ObjectEvent, requests: Iterable[Request]) -> None:
-        cause = event.cause()
+        cause = cause_of(event)
         priority = LOW_PRIORITY if event.initial or event.resync else 0
         assert self._emit is not None
         for request in requests:
@@ -221,7 +221,7 @@ class KindSource:
 
     def _tell_apart(self, event: ObjectEvent, error: BaseException) -> None:
         """Emit the states on which the mapper succeeds, and schedule a retry of the others."""
-        failed: list[View[Any]] = []
+        failed: list[StoredView] = []
         requests: dict[Request, None] = {}
         for view in event.states if len(event.states) > 1 else ():
             try:
