@@ -1,4 +1,7 @@
-"""The schemas of custom resources in OpenAPI, which differ slightly from their definitions.
+"""The schemas of custom resources in OpenAPI, which differ slightly from those in their definitions.
+
+`published` makes the schema for v3, and `published_v2` the one for v2. Each changes the schema node by node, from the
+leaves up, and then adds the fields that every object has.
 
 Guarantees
 - Embedded objects have the fields of objects; an int-or-string is declared in both ways.
@@ -7,14 +10,16 @@ Guarantees
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final, cast
+from collections.abc import Callable, Mapping
+from typing import Final, cast
 
 from steersman.apiserver.discovery.descriptions import common_fields
 from steersman.apiserver.registry import Definition, Tree
 
 _OBJECT_META: Final = "#/components/schemas/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 _PRESERVES: Final = "x-kubernetes-preserve-unknown-fields"
+_EMBEDDED: Final = "x-kubernetes-embedded-resource"
+#: The keywords that combine schemas, which v2 does not have.
 _JUNCTORS: Final = frozenset({"allOf", "anyOf", "oneOf", "not"})
 
 
@@ -29,54 +34,64 @@ def object_fields() -> Tree:
 
 def published(definition: Definition) -> Tree:
     """The schema of a custom resource for v3, without the name of its kind."""
-    schema = _published(definition.schema())
+    schema = _node(definition.schema())
     properties = object_fields()
-    known: Mapping[str, Tree] = schema.get("properties") or {}
-    for field, node in known.items():
-        properties.setdefault(field, node)
-    made: Tree = {**schema, "properties": properties}
+    own: Mapping[str, Tree] = schema.get("properties") or {}
+    for name, node in own.items():
+        # The fields of every object come first, with the server's descriptions.
+        properties.setdefault(name, node)
+    schema = {**schema, "properties": properties}
     if definition.selectable:
-        made["x-kubernetes-selectable-fields"] = [{"fieldPath": path} for path in definition.selectable]
-    return made
+        schema["x-kubernetes-selectable-fields"] = [{"fieldPath": path} for path in definition.selectable]
+    return schema
 
 
-def _published(schema: Tree) -> Tree:
-    made = _each(schema, _published)
-    if made.get("x-kubernetes-int-or-string") and not any(made.get(name) for name in ("anyOf", "allOf")):
-        made["anyOf"] = [{"type": "integer"}, {"type": "string"}]
-    return _with_object_fields(made) if made.get("x-kubernetes-embedded-resource") else made
+def _node(schema: Tree) -> Tree:
+    """One node of a schema for v3, and all nodes below it."""
+    node = _with_parts(schema, _node)
+    if node.get("x-kubernetes-int-or-string") and not any(node.get(name) for name in ("anyOf", "allOf")):
+        node["anyOf"] = [{"type": "integer"}, {"type": "string"}]
+    return _as_object(node) if node.get(_EMBEDDED) else node
 
 
 def published_v2(definition: Definition) -> Tree:
-    """The same for v2; references are still those of v3."""
+    """The schema of a custom resource for v2; its references are still those of v3."""
     schema = definition.schema()
     if schema.get(_PRESERVES):
         return {"type": "object"}
-    made = _published_v2(schema)
-    return {**made, "properties": {**(made.get("properties") or {}), **object_fields()}}
+    node = _node_v2(schema)
+    return {**node, "properties": {**(node.get("properties") or {}), **object_fields()}}
 
 
-def _published_v2(schema: Tree) -> Tree:
-    required: list[str] = schema.get("required") or []
-    properties: Mapping[str, Tree] = schema.get("properties") or {}
-    left = [name for name in required if not (properties.get(name) or {}).get("nullable")]
+def _node_v2(schema: Tree) -> Tree:
+    """One node of a schema for v2, and all nodes below it: what v2 cannot express is dropped."""
+    is_nullable, preserves = schema.get("nullable"), schema.get(_PRESERVES)
+    dropped = {*_JUNCTORS, "required", "nullable"}
+    if is_nullable or preserves:
+        # Null and unknown fields are valid, which v2 can say only by leaving the parts open.
+        dropped |= {"items", "properties"}
+    node = _with_parts({name: value for name, value in schema.items() if name not in dropped}, _node_v2)
+    required = _required_v2(schema)
+    if required:
+        node["required"] = required
+    is_untyped = is_nullable or (preserves and schema.get("type") == "object")
+    if is_untyped or (node.get("type") == "array" and "items" not in node):
+        node.pop("type", None)
+    return _as_object(node) if schema.get(_EMBEDDED) and not preserves else node
+
+
+def _required_v2(schema: Tree) -> list[str]:
+    """The required fields of a node, except for those that may be null: for v2, a null is an absent field."""
     additional = schema.get("additionalProperties")
     if isinstance(additional, Mapping) and cast("Tree", additional).get("nullable"):
-        left = []
-    opened = schema.get("nullable") or schema.get(_PRESERVES)
-    dropped = {*_JUNCTORS, "required", "nullable", *(("items", "properties") if opened else ())}
-    made = _each({name: value for name, value in schema.items() if name not in dropped}, _published_v2)
-    if left:
-        made["required"] = left
-    untyped = schema.get("nullable") or (schema.get(_PRESERVES) and schema.get("type") == "object")
-    if untyped or (made.get("type") == "array" and "items" not in made):
-        made.pop("type", None)
-    if schema.get("x-kubernetes-embedded-resource") and not schema.get(_PRESERVES):
-        return _with_object_fields(made)
-    return made
+        return []
+    required: list[str] = schema.get("required") or []
+    properties: Mapping[str, Tree] = schema.get("properties") or {}
+    return [name for name in required if not (properties.get(name) or {}).get("nullable")]
 
 
-def _with_object_fields(schema: Tree) -> Tree:
+def _as_object(schema: Tree) -> Tree:
+    """The schema of an embedded object: it has the fields of every object, and must name its kind."""
     required: list[str] = schema.get("required") or []
     more = [name for name in ("kind", "apiVersion") if name not in required]
     return {
@@ -86,12 +101,12 @@ def _with_object_fields(schema: Tree) -> Tree:
     }
 
 
-def _each(schema: Tree, change: Any) -> Tree:
-    """A schema with its parts changed."""
-    made = dict(schema)
+def _with_parts(schema: Tree, change: Callable[[Tree], Tree]) -> Tree:
+    """A copy of a schema in which the schemas of its fields, items and values are changed."""
+    copy = dict(schema)
     if "properties" in schema:
-        made["properties"] = {name: change(inner) for name, inner in schema["properties"].items()}
+        copy["properties"] = {name: change(inner) for name, inner in schema["properties"].items()}
     for name in ("items", "additionalProperties"):
         if isinstance(schema.get(name), dict):
-            made[name] = change(schema[name])
-    return made
+            copy[name] = change(schema[name])
+    return copy
