@@ -32,8 +32,7 @@ from steersman.cache.reader import CacheReader as CacheReader, as_selector as as
 from steersman.cache.reflector import Settings as Settings
 from steersman.cache.statistics import InformerStatistics as InformerStatistics, ScopeStatistics as ScopeStatistics
 from steersman.cache.store import Store as Store, UnknownIndex as UnknownIndex
-from steersman.cache.stored_object import StoredObject as StoredObject, StoredView as StoredView
-from steersman.cache.versions import is_older as is_older
+from steersman.cache.stored_object import StoredObject as StoredObject, StoredView as StoredView, is_older as is_older
 
 __all__ = [
     "KindOptions",

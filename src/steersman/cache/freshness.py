@@ -21,7 +21,7 @@ from steersman.cache.intake import KindOptions
 from steersman.cache.reflector import SHORT_SECONDS
 from steersman.cache.replica import Replica
 from steersman.cache.store import Store
-from steersman.cache.versions import version_number
+from steersman.cache.stored_object import version_number
 from steersman.client import RawReads
 from steersman.errors import ApiError, Forbidden, Unauthorized
 from steersman.objects import Key

@@ -5,7 +5,7 @@ Guarantees
 - The informer waits for a kind that is not served. If a kind is removed, it empties the store, notifies the handlers and
   waits again. Neither ends the program.
 - The informer detects a server restored from an older backup: its versions are behind those already seen, or a list
-  shows an older state (see `steersman.cache.restores`). It drops the old contents and the overlay, notifies handlers of
+  shows an older state (see `steersman.cache.replica`). It drops the old contents and the overlay, notifies handlers of
   the differences, and marks no reused version as `unbroken`. Reads wait until a list of the restored server is complete.
 """
 
@@ -28,8 +28,7 @@ from steersman.cache.list_watch import ListWatch
 from steersman.cache.reflector import Begin, CatchUp, Event, Refresh, Settings
 from steersman.cache.replica import Replica
 from steersman.cache.statistics import InformerStatistics
-from steersman.cache.stored_object import StoredObject, StoredView
-from steersman.cache.versions import version_number
+from steersman.cache.stored_object import StoredObject, StoredView, version_number
 from steersman.client import Client, RawReads
 from steersman.errors import StatusError
 from steersman.objects import FieldSelector, Key, Kind, Object, PartialObjectMetadata, Unstructured, decode

@@ -16,8 +16,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from steersman.cache.stored_object import StoredObject
-from steersman.cache.versions import version_number
+from steersman.cache.stored_object import StoredObject, version_number
 from steersman.objects import Key
 
 #: The maximum number of deleted uids, and of vanished uids, to remember. Uids are never reused, so dropping the oldest

@@ -21,8 +21,7 @@ from typing import Literal, Protocol, TypeAlias
 import msgspec
 from msgspec.structs import replace
 
-from steersman.cache.stored_object import StoredObject
-from steersman.cache.versions import is_older
+from steersman.cache.stored_object import StoredObject, is_older
 
 
 class Chance(Protocol):

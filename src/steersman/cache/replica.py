@@ -4,23 +4,26 @@ Guarantees
 - The store is empty or holds a complete list. Readers see all of a new list or nothing of it.
 - A server restored from an older backup starts a new epoch: the old contents and the overlay are dropped, the handlers are
   notified of the differences, and no reused version is marked as `unbroken`.
+- A list proves a restore if it has an older state of an object than the store, or an object that was deleted before the
+  list began. Either happens only if the server has lost changes.
+- A restored server may raise its revision (``etcdutl snapshot restore --bump-revision``). Its lists are then newer than
+  anything seen before, and only the objects show it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping
 
+from steersman.cache.contents import SLICE
 from steersman.cache.delivery import HandlerRegistration
 from steersman.cache.disposal import Disposal, Noted
 from steersman.cache.overlay import Overlay
 from steersman.cache.reflector import Changes, Mark, Put, Remove
-from steersman.cache.restores import shows_restore
 from steersman.cache.store import Store
-from steersman.cache.stored_object import StoredObject, is_same_version
+from steersman.cache.stored_object import StoredObject, is_older, is_same_version, version_number
 from steersman.cache.sync_state import SyncState
-from steersman.cache.versions import version_number
 from steersman.errors import StatusError
 from steersman.objects import GroupVersionKind, Key
 
@@ -197,3 +200,24 @@ class Replica:
         written = [self.overlay.visible(key, None) for key in self.overlay.touched()]
         versions = [self.store.watermark(scope), *(each.resource_version for each in written if each is not None)]
         return max(version_number(version) or 0 for version in versions)
+
+
+def shows_restore(
+    store: Store, overlay: Overlay, listed: Mapping[Key, StoredObject], *, began: int
+) -> Generator[None, None, bool]:
+    """Return whether a list shows a restore, yielding after every few objects.
+
+    ``began`` is `Overlay.deletions` when the list was requested.
+    """
+    for position, stored in enumerate(listed.values(), 1):
+        old = store.get(stored.key)
+        # Most objects have not changed, and comparing texts is cheaper than parsing them.
+        if old is None or old.uid != stored.uid or old.resource_version == stored.resource_version:
+            went_back = False
+        else:
+            went_back = is_older(stored.resource_version, old.resource_version)
+        if went_back or overlay.is_deleted(stored.uid, before=began):
+            return True
+        if not position % SLICE:
+            yield
+    return False

@@ -3,6 +3,7 @@
 Guarantees
 - `StoredObject` is immutable. It holds the object's bytes and only those decoded fields that lookups need.
 - A `StoredView` decodes on demand, once. Several callers may share a view: read its object, do not modify it.
+- Resource versions are comparable as numbers only within one group-resource of one server.
 """
 
 from __future__ import annotations
@@ -117,3 +118,14 @@ class StoredView:
 def is_same_version(old: StoredObject, new: StoredObject) -> bool:
     """Whether two states of a key are the same version of the same object."""
     return old.resource_version == new.resource_version and old.uid == new.uid
+
+
+def version_number(resource_version: str) -> int | None:
+    """Return the version as an integer; None if it is not decimal, and thus not comparable."""
+    return int(resource_version) if resource_version.isascii() and resource_version.isdigit() else None
+
+
+def is_older(one: str, other: str) -> bool:
+    """Whether ``one`` is certainly older than ``other``; false if they are not comparable."""
+    first, second = version_number(one), version_number(other)
+    return first is not None and second is not None and first < second
