@@ -94,6 +94,24 @@ async def test_a_plan_lists_what_would_be_created_changed_and_deleted(control_pl
     assert plan.deleted_when_ready == ()
 
 
+async def test_a_plan_deletes_nothing_that_is_being_deleted(control_plane) -> None:
+    client, at = control_plane.client, control_plane.namespace
+    await control_plane.install(Site)
+    await client.create(home())
+    await client.create(ConfigMap(metadata=ObjectMeta(name="old", finalizers=["example.com/held"])))
+    await client.delete(ConfigMap, "old")
+
+    async def reconcile(ctx: Context, request: Request) -> Done:
+        await ctx.client.delete(ConfigMap, (at, "old"))
+        await ctx.client.delete_collection(ConfigMap, namespace=at)
+        return Done()
+
+    manager = Manager(name="site-operator")
+    manager.controller(Site).run_with(reconcile)
+    plan = await plan_changes(manager, client, namespaces=[at])
+    assert [each.title for each in plan.changes if "kube-root-ca.crt" not in each.title] == []
+
+
 class Buckets:
     """A service of buckets that may be down."""
 

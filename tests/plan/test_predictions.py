@@ -128,13 +128,20 @@ def bare(release: int) -> Manager:
         if thing is None or thing.deleting:
             await client.delete_collection(ConfigMap, namespace=at, labels=mine)
             return Done()
-        there = await client.list(ConfigMap, namespace=at, labels=mine)
+        names = [f"bare-{request.key.name}-{number}" for number in range(thing.spec.count)]
+        there = {
+            each.key.name: each.data
+            for each in await client.list(ConfigMap, namespace=at, labels=mine)
+            if not each.deleting
+        }
+        # a foreign object, or one that another program holds, keeps its name
+        taken = {name for name in names if name not in there and await client.find(ConfigMap, (at, name))}
         wanted = {"d": thing.spec.data, "r": str(release)}
-        if len(there) != thing.spec.count or any(each.data != wanted for each in there):
+        if there != {name: wanted for name in names if name not in taken}:
             await client.delete_collection(ConfigMap, namespace=at, labels=mine)
-            for number in range(thing.spec.count):
-                metadata = ObjectMeta(name=f"bare-{request.key.name}-{number}", namespace=at, labels=mine)
-                if await client.find(ConfigMap, (at, metadata.name or "")) is None:
+            for name in names:
+                metadata = ObjectMeta(name=name, namespace=at, labels=mine)
+                if await client.find(ConfigMap, (at, name)) is None:
                     await client.create(ConfigMap(metadata=metadata, data=wanted), owner=thing)
         return Done()
 
@@ -172,6 +179,7 @@ async def disturb(client: Any, chance: Random) -> None:
     """Do one of the things that happen to a cluster while no operator runs."""
     name, part = chance.choice(NAMES), chance.choice([*PARTS, *(f"bare-{each}" for each in PARTS)])
     spec = random_spec(chance)
+    owner = part.removeprefix("bare-").partition("-")[0]
     changes: list[Callable[[], Any]] = [
         lambda: client.patch(Thing, name, MergePatch({"spec": tree_of(spec)})),
         lambda: client.patch(Thing, name, MergePatch({"spec": {"count": spec.count, "stuck": False}})),
@@ -184,7 +192,7 @@ async def disturb(client: Any, chance: Random) -> None:
         lambda: client.patch(ConfigMap, part, MergePatch({"metadata": {"ownerReferences": None}})),
         lambda: client.patch(ConfigMap, part, MergePatch({"metadata": {"finalizers": ["example.com/held"]}})),
         lambda: client.patch(ConfigMap, part, MergePatch({"metadata": {"labels": {"thing": name}}})),
-        lambda: client.create(ConfigMap(metadata=ObjectMeta(name=part, labels={"thing": name, "of": name}))),
+        lambda: client.create(ConfigMap(metadata=ObjectMeta(name=part, labels={"thing": name, "of": owner}))),
         lambda: client.create(ConfigMap(metadata=ObjectMeta(name=part))),
     ]
     with suppress(ApiError):  # there is no such object, or there is one already

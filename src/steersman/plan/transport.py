@@ -128,7 +128,7 @@ class PlanTransport(TransportWrapper):
 
     def _record(self, attempt: _Attempt, before: Tree | None, status: int, body: bytes, result: Tree) -> Tree | None:
         """Record what the server would do; returns the object to answer with, or None for the server's own answer."""
-        if attempt.request.method == "DELETE":
+        if attempt.request.method == "DELETE" and (is_gone(body) or not _is_deleting(before)):
             return self._planned.deleted(attempt.place, before or {}, None if is_gone(body) else result)
         if not _same_kind(result, before, attempt):
             # a Scale, or another view of the object: its effect on other fields of the object is not shown
@@ -359,6 +359,10 @@ def _scaled(before: Tree, attempt: _Attempt, result: Tree) -> Tree:
     if attempt.path.subresource != "scale":
         return before
     return {**before, "spec": {**part(before, "spec"), "replicas": part(result, "spec").get("replicas", 0)}}
+
+
+def _is_deleting(tree: Tree | None) -> bool:
+    return bool(part(tree, "metadata").get("deletionTimestamp"))
 
 
 def _ends(before: Tree, result: Tree) -> bool:
