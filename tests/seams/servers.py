@@ -190,11 +190,12 @@ class EmbeddedServer:
         return await self._storage.copied()
 
     async def restore(self, backup: Backup, *, bump: int, pause: float) -> None:
-        lost = await self._storage.revision() - backup.revision
+        lost = await self._storage.revision() - (backup.revision + bump)
         await self.stop()
         await asyncio.sleep(pause)
-        if lost < _OTHER_WRITES:
-            bump = _BUMP
+        if 0 <= lost < _OTHER_WRITES:
+            # also a second restore of one backup with the same bump
+            bump += _BUMP
         self._restored_at = asyncio.get_running_loop().time()
         self._storage = _CopiedStorage(backup, bump)
         await self.start()
