@@ -4,7 +4,7 @@ import copy
 
 import pytest
 
-from steersman.apiserver.decoding.custom_resource import read_custom
+from steersman.apiserver.decoding.custom_fields import read_fields
 from steersman.apiserver.go_types.reader import TypedReader, Unreadable, read_tree
 from steersman.apiserver.go_types.shapes import object_meta
 
@@ -37,7 +37,7 @@ def carefully(metadata):
 
 def quickly(metadata):
     tree = {"metadata": metadata}
-    findings = read_custom({}, tree, has_form=True)
+    findings = read_fields({}, tree, has_form=True)
     return tree["metadata"], len(findings)
 
 

@@ -107,7 +107,7 @@ def test_a_module_without_postponed_annotations_works_the_same():
     sys.modules[module.__name__] = module
     try:
         exec(
-            "from steersman.objects import *\n"
+            "from steersman.objects import Resource, Spec, Struct\n"
             "class Part(Struct):\n    host: str\n    labels: dict[str, str]\n"
             "class WholeSpec(Spec):\n    parts: list[Part]\n    count: int = 1\n"
             "class Whole(Resource[WholeSpec, None], group='a.example.com', version='v1'): pass\n",

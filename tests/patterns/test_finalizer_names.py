@@ -136,11 +136,15 @@ async def test_another_operator_of_an_earlier_release_keeps_its_finalizer(plane)
             await client.delete(Postgres, "pg")
             await eventually(client, Postgres, "pg", lambda pg: pg.metadata.finalizers == [SHARED])
             assert backups.cleaned
-            conditions = (await client.get(Postgres, "pg")).status.conditions
-            assert any("waits for field manager buckets" in each.message for each in conditions)
+            # the status follows the finalizer
+            await eventually(client, Postgres, "pg", lambda pg: _is_said(pg, "waits for field manager buckets"))
             buckets.may_clean = True
             await eventually(client, Postgres, "pg", gone=True)
             assert buckets.cleaned == ["pg"]
+
+
+def _is_said(pg, words):
+    return any(words in each.message for each in pg.status.conditions or ())
 
 
 def _adder(pg, name):

@@ -40,7 +40,8 @@ SCHEMA = {
             {"ports": [{"name": "b", "port": 10}, {"name": "a", "port": 10}]},
             ["ports[0].port"],
         ),
-        ({"ports": [{"port": 10}]}, {"ports": [{"port": 10}]}, []),
+        # an item without its key is no old item
+        ({"ports": [{"port": 10}]}, {"ports": [{"port": 10}]}, ["ports[0].name", "ports[0].port"]),
         ({"tags": ["long"]}, {"tags": ["long"]}, []),
         ({"tags": ["long"]}, {"tags": ["long", "b"]}, ["tags[0]"]),
         # whether values without a schema are the same is unknown

@@ -135,7 +135,8 @@ async def test_kill_9_of_the_view(place):
         await eventually(lambda: not marked(place), within=WITHIN)
         record = session(place)
         assert record is not None
-        assert not record.is_running
+        # a process that ends has no environment any more, but still its pid
+        await eventually(lambda: not record.is_running, within=WITHIN)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a small disk")

@@ -214,7 +214,7 @@ def test_a_command_names_the_extra_that_it_needs(monkeypatch, capsys):
     def run_up(_: object) -> int:
         raise ModuleNotFoundError("certificates need cryptography: pip install 'steersman[server]'")
 
-    monkeypatch.setattr("steersman.cli.up.command.run_up", run_up)
+    monkeypatch.setattr("steersman.cli.parsers.commands.run_up", run_up)
     assert main(["up"]) == 1
     assert capsys.readouterr().err == "steersman: certificates need cryptography: pip install 'steersman[server]'\n"
 
