@@ -165,6 +165,28 @@ async def test_dependents_are_deleted_first(plane):
     assert "Container db waits until ExecutableReplicaSet api is gone" in told
 
 
+@pytest.mark.parametrize("is_last", [False, True])
+async def test_what_depends_on_a_set_is_deleted_before_its_executables(plane, is_last):
+    client = plane.client
+    await client.create(workload("db", kind=ExecutableReplicaSet, finalizers=HELD))
+    owner = await client.get(ExecutableReplicaSet, "db")
+    await client.create(workload("db-1", finalizers=HELD), owner=owner)
+    await client.create(workload("web", (ExecutableReplicaSet, "db"), finalizers=HELD))
+    async with asyncio.timeout(60), Supervisor() as tasks:
+        cleaning = tasks.start(delete_all(client, is_last=is_last), name="cleanup")
+
+        async def web_goes():
+            return "web" in await deleting(client)
+
+        await until_true(web_goes)
+        assert await deleting(client) == {"web"}
+        await release(client, Executable, "web")
+        if not is_last:
+            await release(client, ExecutableReplicaSet, "db")
+        await release(client, Executable, "db-1")
+        assert await cleaning == []
+
+
 async def test_the_last_cleanup_keeps_the_order_without_waiting_for_sets(plane):
     """Rule: a set ends with the server, and what it needs is deleted when the last of its Executables is gone."""
     client = plane.client

@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Mapping
+from functools import partial
 from itertools import chain
 from typing import Any, Final, NamedTuple
 
@@ -144,8 +145,8 @@ class _Cleanup:
         #: The objects that are left, and those of each kind.
         self._left: dict[_Subject, Unstructured] = {}
         self._of_kind: dict[str, dict[_Subject, None]] = {kind: {} for kind in _AFTER}
-        #: The Executables of sets.
-        self._of_sets: dict[_Subject, None] = {}
+        #: The Executables of sets, with their sets.
+        self._of_sets: dict[_Subject, _Subject] = {}
         #: Those whose deletion is yet to be requested.
         self._waiting: dict[_Subject, None] = {}
         self._graph = _Graph()
@@ -215,8 +216,9 @@ class _Cleanup:
         if known is None:
             self._graph.add(subject, obj.tree)
             owners: list[dict[str, Any]] = obj.tree["metadata"].get("ownerReferences") or []
-            if subject.kind == _EXECUTABLE and any(each["kind"] == _SET for each in owners):
-                self._of_sets[subject] = None
+            sets = [_Subject(_SET, each["name"]) for each in owners if each["kind"] == _SET]
+            if subject.kind == _EXECUTABLE and sets:
+                self._of_sets[subject] = sets[0]
         if "deletionTimestamp" in obj.tree["metadata"]:
             self._waiting.pop(subject, None)
         elif known is None or known.uid != obj.uid:
@@ -265,10 +267,13 @@ class _Cleanup:
         """Whether another object must be gone before this one is deleted."""
         if self._graph.dependents(subject) & self._left.keys():
             return True
-        earlier = [self._of_kind[kind] for kind in _AFTER[subject.kind]]
         if subject.kind == _EXECUTABLE and subject not in self._of_sets:
-            earlier.append(self._of_sets)
-        return any(not self._graph.depends(subject, each) for each in chain.from_iterable(earlier))
+            depends = partial(self._graph.depends, subject)
+            # The members of a set on which it depends go after it, with their set.
+            if any(not (depends(member) or depends(owner)) for member, owner in self._of_sets.items()):
+                return True
+        earlier = chain.from_iterable(self._of_kind[kind] for kind in _AFTER[subject.kind])
+        return any(not self._graph.depends(subject, each) for each in earlier)
 
 
 def _service_names(annotations: Mapping[str, str]) -> list[str]:
