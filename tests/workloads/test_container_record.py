@@ -1,5 +1,6 @@
 """The record of containers in a state folder, which sessions with different runtimes share."""
 
+import os
 from pathlib import Path
 
 from steersman.workloads.containers.container_record import ContainerRecord
@@ -37,3 +38,13 @@ def test_without_a_file_nothing_is_recorded() -> None:
     record.add(FIRST)
     record.remove({FIRST})
     assert record.read() == set()
+
+
+def test_a_record_that_cannot_be_read_stays(tmp_path: Path) -> None:
+    """Such as without free file descriptors: it may have the containers of a killed session."""
+    file = tmp_path / "containers"
+    os.mkfifo(file)
+    record = ContainerRecord(file, "podman")
+    record.remove({FIRST})
+    assert record.read() == set()
+    assert file.exists()

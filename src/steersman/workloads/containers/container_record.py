@@ -35,26 +35,32 @@ class ContainerRecord:
 
     def read(self) -> set[str]:
         """The containers of this runtime."""
-        return {container for runtime, container in self._lines() if runtime == self._runtime}
+        return {container for runtime, container in self._lines() or () if runtime == self._runtime}
 
     def remove(self, containers: set[str]) -> None:
         """Drop containers of this runtime; the file goes with the last one."""
         removed = {(self._runtime, each) for each in containers}
-        left = [each for each in self._lines() if each not in removed]
+        lines = self._lines()
+        if lines is None:
+            return  # it cannot be read at this moment, and may have others
+        left = [each for each in lines if each not in removed]
         if left:
             self._write(os.O_TRUNC, left)
         elif self._file is not None:
             with suppress(OSError):
                 self._file.unlink()
 
-    def _lines(self) -> list[tuple[str, str]]:
+    def _lines(self) -> list[tuple[str, str]] | None:
+        """The runtime and the id of each container; None if the file exists and cannot be read."""
         if self._file is None:
             return []
         try:
             with open(open_readable(self._file), "rb") as file:  # noqa: PTH123 - a descriptor
                 lines = file.read(_RECORD_MAX).decode(errors="replace").splitlines()
-        except OSError:
+        except FileNotFoundError:
             return []
+        except OSError:
+            return None
         parts = [line.rpartition(" ") for line in lines]
         return [(runtime or _UNNAMED, container) for runtime, _, container in parts if is_identity(container)]
 
