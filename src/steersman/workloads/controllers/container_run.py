@@ -126,6 +126,7 @@ class Run(msgspec.Struct, kw_only=True):
 _KEPT: Final = frozenset(
     {
         *("name", "lifecycle_key", "created", "env", "args", "output", "restarts", "restarted_at", "held"),
+        *("stays", "attempted"),
         *("startup_stdout", "startup_stderr", "stdout", "stderr"),
     }
 )
