@@ -63,7 +63,8 @@ class CertificateProcess:
         self._process: asyncio.subprocess.Process | None = None
 
     async def __aenter__(self) -> Self:
-        with suppress(OSError):
+        # An embedded Python may have no executable.
+        with suppress(OSError, TypeError):
             # Without site packages, and with the path of this process, it starts sooner and finds the same modules.
             self._process = await asyncio.create_subprocess_exec(
                 sys.executable,
@@ -78,10 +79,15 @@ class CertificateProcess:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._process is not None and self._process.returncode is None:
+        if self._process is not None:
+            await self._end(self._process)
+
+    @staticmethod
+    async def _end(process: asyncio.subprocess.Process) -> None:
+        if process.returncode is None:
             with suppress(ProcessLookupError):
-                self._process.kill()
-            await self._process.wait()
+                process.kill()
+            await process.wait()
 
     async def issued(self) -> ServerCertificates:
         """The certificates. Raises `ModuleNotFoundError` without the package ``cryptography``."""
@@ -90,7 +96,8 @@ class CertificateProcess:
             with suppress(TimeoutError):
                 async with asyncio.timeout(_PATIENCE):
                     output, _ = await self._process.communicate()
-        if self._process is None or self._process.returncode != 0:
+            await self._end(self._process)
+        if self._process is None or self._process.returncode != 0 or not output:
             return _issued_here()
         authority, certificate, key = output.split(b"\0")
         return ServerCertificates(authority, PemKeyPair(certificate, key))
