@@ -7,7 +7,7 @@ A body takes these steps, each in a file of its own:
 3. `declared_kind`: the kind that the tree declares.
 4. `stored_size`: whether an object of so many parts could be stored.
 5. `builtin_object`, `custom_object`: the tree as an object of its kind, with Go's words for what does not fit.
-6. `steersman.apiserver.registry.metadata`: the metadata that all objects share.
+6. `object_metadata`: the metadata that all objects share.
 
 `rejections` has the messages about bodies of wrong kinds, and about unknown and duplicate fields.
 
@@ -27,12 +27,12 @@ from steersman.apiserver.decoding.custom_object import custom_object
 from steersman.apiserver.decoding.declared_kind import declared_kind
 from steersman.apiserver.decoding.json_text import Unrecognized, read_json
 from steersman.apiserver.decoding.media_types import media_type_of
+from steersman.apiserver.decoding.object_metadata import read_metadata
 from steersman.apiserver.decoding.protobuf_body import read_protobuf
-from steersman.apiserver.decoding.rejections import Decoded, unhandled, unrecognized
+from steersman.apiserver.decoding.rejections import Decoded, unrecognized
 from steersman.apiserver.decoding.stored_size import check_storable
 from steersman.apiserver.errors import too_large
 from steersman.apiserver.registry.definition import Definition, Tree
-from steersman.apiserver.registry.metadata import WrongMetadata, read_metadata
 from steersman.apiserver.request import ServerRequest
 from steersman.wire import PROTOBUF, YAML
 
@@ -48,10 +48,7 @@ def read_object(definition: Definition, request: ServerRequest, body: bytes, dir
     tree, warnings = decode_body(body, content_type, definition, field_validation=directive)
     for text in warnings:
         request.warn(text)
-    try:
-        tree["metadata"] = read_metadata(tree.get("metadata"))
-    except WrongMetadata as error:
-        raise unhandled(definition.gvk, definition.gvk, str(error)) from None
+    read_metadata(definition, tree)
     return tree
 
 

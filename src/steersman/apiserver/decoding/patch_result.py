@@ -13,14 +13,14 @@ from steersman.apiserver.decoding.builtin_object import builtin_object
 from steersman.apiserver.decoding.custom_object import custom_object
 from steersman.apiserver.decoding.declared_kind import TYPE_META, declared_kind
 from steersman.apiserver.decoding.json_text import Unrecognized
-from steersman.apiserver.decoding.rejections import unhandled, unrecognized
+from steersman.apiserver.decoding.object_metadata import read_metadata
+from steersman.apiserver.decoding.rejections import unrecognized
 from steersman.apiserver.errors import RequestRejected, bad_request
 from steersman.apiserver.go_types.fit import count_fields, field_count
 from steersman.apiserver.go_types.reader import duplicates, parse_pairs
 from steersman.apiserver.go_types.text import Text
 from steersman.apiserver.json_trees import decode_tree
 from steersman.apiserver.registry.definition import Definition, Tree
-from steersman.apiserver.registry.metadata import WrongMetadata, read_metadata
 from steersman.apiserver.request import ServerRequest
 from steersman.golang import cannot_unmarshal, json_type, readable_json
 
@@ -34,10 +34,7 @@ def read_patched(
     obj = cast("Tree", tree)
     for text in conform(definition, obj, twice or [], directive):
         request.warn(text)
-    try:
-        obj["metadata"] = read_metadata(obj.get("metadata"))
-    except WrongMetadata as error:
-        raise unhandled(definition.gvk, definition.gvk, str(error)) from None
+    read_metadata(definition, obj)
     return obj
 
 

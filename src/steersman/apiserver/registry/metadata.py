@@ -1,7 +1,7 @@
 """The metadata that all objects share: the fields that the server sets, clears and rejects.
 
 Guarantees
-- The types of metadata are checked when a body is read (`read_metadata`), so the rules below can rely on them.
+- The types of metadata are checked when a body is read (`check_shape`), so the rules below can rely on them.
 - Problems have kube-apiserver's messages and order; maps are checked in the order of their keys.
 """
 
@@ -34,20 +34,6 @@ _OWNERS_SHOWN = 64 * 1024
 
 class _Metadata(WireMetadata[str], rename="camel"):
     """Metadata whose times are validated later."""
-
-
-class WrongMetadata(Exception):
-    """Metadata has wrong types; the message says which."""
-
-
-def read_metadata(metadata: Any) -> Tree:
-    """The metadata of a body, checked and tidied; empty if there is none. Raises `WrongMetadata`."""
-    if metadata is None:
-        return {}
-    wrong = check_shape(metadata)
-    if wrong is not None:
-        raise WrongMetadata(wrong)
-    return tidy(metadata)
 
 
 def check_shape(metadata: Any) -> str | None:
