@@ -64,7 +64,7 @@ async def test_what_is_written_down_otherwise_is_known_again_and_its_drift_is_co
         {"subjects": [{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": "mallory"}]},
         {"metadata": {"annotations": {MARK: None}}},
     ]
-    other = client.with_transport(lambda inner: inner, field_manager="somebody")
+    other = client.with_transport(lambda inner: inner, field_manager="another-operator")
     for drift in drifts:  # each while no operator runs
         await other.patch(RoleBinding, (namespace, "first"), MergePatch(drift))
         async with reconciling(client, home, (RoleBinding,)) as stage:

@@ -246,7 +246,7 @@ async def test_conditions_that_no_state_has_any_more_go_with_the_first_complete_
             conditions=[Condition(type="Theirs", status="True", reason="Said", last_transition_time=now())]
         )
         theirs = Postgres.only(metadata=type(pg.metadata)(name="pg"), status=status)
-        await client.apply(theirs, field_manager="somebody", subresource="status")
+        await client.apply(theirs, field_manager="another-operator", subresource="status")
     monkeypatch.setattr(Renamed, "wait", True)
     async with control_plane.running(managed(Renamed())) as operator:
         await operator.drained()
