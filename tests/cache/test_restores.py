@@ -10,7 +10,7 @@ from samples.virtual_time import run_virtual
 from steersman import Client
 from steersman.cache import Cache
 from steersman.kinds.core_v1 import ConfigMap, Secret
-from steersman.objects import Key
+from steersman.objects import Key, decode
 from steersman.transport import InProcessTransport
 
 RESTORED = "the server was restored from a backup"
@@ -155,6 +155,43 @@ def test_what_one_kind_shows_counts_for_all_kinds(caplog):
     assert run_virtual(scenario())[0] == 1
     assert sorted(server.lists) == ["configmaps", "configmaps", "secrets", "secrets"]
     assert caplog.text.count(RESTORED) == 1
+
+
+def test_writes_to_the_restored_server_are_visible_after_an_older_list():
+    """Their answers arrive before the list, which was under way: it lacks the one object, and has the other, deleted one."""
+
+    class Listing:
+        def __init__(self):
+            self.lists = 0
+
+        def __call__(self, query):
+            if selected := query.get("fieldSelector"):
+                return 200, page(30, *(["mine"] if selected == "metadata.name=mine" else ()))
+            if not is_watch(query):
+                return 200, page(20)
+            if not is_initial(query):
+                return saying()
+            self.lists += 1
+            return (
+                saying(bookmark(100, end=True), 60, then="break")
+                if self.lists == 1
+                else saying(5, frame("ADDED", config_map("theirs", 9)), bookmark(20, end=True))
+            )
+
+    async def scenario():
+        client = Client(InProcessTransport(Server(Listing())), field_manager="tests", namespace="default")
+        async with client, Cache(client) as cache:
+            await cache.informer(ConfigMap).wait_synced()
+            await asyncio.sleep(62)
+            assert cache.epoch == 1
+            assert not cache.informer(ConfigMap).settled
+            cache.record_write(decode(ConfigMap, json.dumps(config_map("mine", 25)).encode()))
+            cache.record_delete(ConfigMap, Key("default", "theirs"), "uid-theirs")
+            return [await cache.reader().find(ConfigMap, name) for name in ("mine", "theirs")]
+
+    mine, theirs = run_virtual(scenario())[0]
+    assert mine is not None
+    assert theirs is None
 
 
 def test_an_expired_watch_does_not_end_an_outage(caplog):

@@ -5,7 +5,8 @@ Guarantees
 - One ``async with`` owns every task; no task outlives the block.
 - The program's own writes, once recorded, are visible to every reader of this cache.
 - **A restored server is noticed once for all kinds.** As soon as one kind shows that the server was restored from a backup,
-  every kind is listed again, and reads wait for their list.
+  every kind is listed again, and reads wait for their list. A write until then has an unknown outcome: its version is not
+  comparable with those of the store, and the list may be older.
 """
 
 from __future__ import annotations
@@ -233,13 +234,18 @@ class Cache:
             return
         for shared in self._informers_of(obj, kind):
             stored = shared.intake.admit_answer(raw)
-            if stored is not None:
+            if stored is not None and shared.sync.restoring:
+                shared.overlay.record_unknown(stored.key)
+            elif stored is not None:
                 shared.overlay.record_write(stored, selected=shared.intake.selects(stored, raw))
 
     def record_delete(self, kind: type[Any] | Kind, key: Key, uid: str) -> None:
         """Hide a deleted object from every reader, by its uid. Call it only for an object that no finalizer keeps."""
         for informer in self._of_kind(kind):
-            informer.overlay.record_delete(key, uid, base=informer.store.get(key))
+            if informer.sync.restoring:
+                informer.overlay.record_unknown(key)
+            else:
+                informer.overlay.record_delete(key, uid, base=informer.store.get(key))
 
     def record_unknown(self, kind: type[Any] | Kind, key: Key | None, *, namespace: str = "") -> None:
         """Record a write with an unknown outcome: the next read of its key asks the server.

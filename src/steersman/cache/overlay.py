@@ -266,8 +266,19 @@ class Overlay:
                 if stored.uid in self._deleted:
                     self._forget_deleted(stored.uid)
 
+    def renew(self, *, scope: str = "") -> None:
+        """Begin an epoch in ``scope``: a list of a server that was restored from a backup is complete.
+
+        Drop every entry but those in doubt: the list may be older than these writes.
+        """
+        # A live read from before the epoch settles nothing: the number of doubts grows.
+        doubts = {key: entry.unknown + 1 for key, entry in self._entries.items() if entry.unknown}
+        self.clear(scope=scope)
+        for key, count in doubts.items():
+            self._entries.setdefault(key, _Entry()).unknown = count
+
     def clear(self, *, scope: str = "") -> None:
-        """Drop every entry in ``scope``, such as after the server was restored from a backup."""
+        """Drop every entry in ``scope``: the next list includes our own writes, or their kind is no longer served."""
         self.epoch += 1
         self._reached.pop(scope, None)
         self._vanished.clear()

@@ -376,14 +376,17 @@ class CacheReader:
     async def _current(self, informer: Informer[Any], key: Key) -> StoredObject | None:
         """Return the visible state of a key, with a live read if the overlay requires one."""
         overlay, store = informer.overlay, informer.store
-        if overlay.needs_live(key, store.get(key)):
-            doubts = overlay.doubts(key)
+        while overlay.needs_live(key, store.get(key)):
+            epoch, doubts = overlay.epoch, overlay.doubts(key)
             raw, version = await informer.read_live(key)
+            if overlay.epoch != epoch:
+                continue  # the response may be from before the server was restored
             stored = None if raw is None else informer.intake.admit(raw)
             if raw is None or stored is None:
                 overlay.record_absent(key, version, doubts=doubts, base=store.get(key))
             else:
                 overlay.record_read(stored, doubts=doubts, selected=informer.intake.selects(stored, raw))
+            break
         return overlay.visible(key, store.get(key))
 
     def _check(self, informer: Informer[Any], namespace: str) -> None:

@@ -132,7 +132,7 @@ class Replica:
         written = self.overlay.writes_until("" if new_epoch else resource_version, scope=scope)
         if new_epoch:
             self._reused = max(self._reused, self._highest(scope))
-            self.overlay.clear(scope=scope)
+            self.overlay.renew(scope=scope)
         replaced = self.store.switch(replacement)
         if self._selects_all:
             self.overlay.vanished_with(replacement.removed)

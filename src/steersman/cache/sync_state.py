@@ -69,6 +69,11 @@ class SyncState:
         """Whether a scope waits for a list of the restored server."""
         return scope in self._restored
 
+    @property
+    def restoring(self) -> bool:
+        """Whether any scope waits for a list of the restored server."""
+        return bool(self._restored)
+
     # steps
 
     def listed(self, scope: str) -> None:

@@ -3,6 +3,8 @@
 Guarantees
 - An informer is used only while a source listens.
 - A write is visible to every reader of the cache before the reconcile that made it continues.
+- If the cache finds that the server was restored from a backup, the writes of a reconcile that began before have an unknown
+  outcome: the server may have sent their answers before the restore.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from steersman.controller.writes.applies import Applies
 from steersman.controller.writes.pipeline import reconcile_pipeline
 from steersman.controller.writes.reconcile_client import ReconcileClient
 from steersman.controller.writes.traces import traces_of
-from steersman.controller.writes.write_log import Write, WriteLog
+from steersman.controller.writes.write_log import Write, WriteLog, WriteObserver
 from steersman.objects import GroupVersionKind, Key, Kind, Object, Unstructured, kind_name
 
 #: An index over more objects is not built in one turn of the event loop.
@@ -111,7 +113,7 @@ class CachedKinds:
     def client_for(self, client: Client) -> Callable[[WriteLog], ReconcileClient]:
         """A factory of clients that read from the cache, and record their writes in it and in the reconcile's log."""
         client = client.not_waiting()
-        cache, recorder, traces = self._cache.reader(), CacheRecorder(self._cache), self.traces
+        cache, traces = self._cache.reader(), self.traces
 
         def make(log: WriteLog) -> ReconcileClient:
             for kind, key in log.befores:
@@ -119,7 +121,7 @@ class CachedKinds:
             return ReconcileClient(
                 reconcile_pipeline(
                     client,
-                    (recorder, log, traces),
+                    (CacheRecorder(self._cache, log, traces),),
                     cache=cache,
                     before=self.before,
                     memory=self.applies,
@@ -169,30 +171,51 @@ class _OptionalKind:
 
 
 class CacheRecorder:
-    """Records writes in a cache, so that its readers see them."""
+    """Records the writes of one reconcile in a cache, so that its readers see them, then passes them to other observers."""
 
-    def __init__(self, cache: Cache) -> None:
+    __slots__ = ("_cache", "_epoch", "_observers")
+
+    def __init__(self, cache: Cache, *observers: WriteObserver) -> None:
         self._cache = cache
+        self._epoch = cache.epoch
+        self._observers = observers
 
     def written(self, write: Write, obj: Object | Unstructured) -> None:
         """Show the object as in the server's answer."""
+        if self._cache.epoch != self._epoch:
+            self.unknown(write.kind, write.key)
+            return
         self._cache.record_write(obj, kind=_kind(write.kind))
+        for observer in self._observers:
+            observer.written(write, obj)
 
     def deleted(self, kind: GroupVersionKind, key: Key, uid: str) -> None:
         """Hide the object."""
+        if self._cache.epoch != self._epoch:
+            self.unknown(kind, key)
+            return
         self._cache.record_delete(_kind(kind), key, uid)
+        for observer in self._observers:
+            observer.deleted(kind, key, uid)
 
     def touched(self, kind: GroupVersionKind, key: Key | None) -> None:
         """Read from the server next time. The key of an object with a generated name is unknown."""
-        if key is not None and key.name:
-            self._cache.record_unknown(_kind(kind), key)
+        self._doubt(kind, key)
+        for observer in self._observers:
+            observer.touched(kind, key)
 
     def unknown(self, kind: GroupVersionKind, key: Key | None, *, namespace: str = "") -> None:
         """Read from the server next time; without a key, for every object of the kind, or of one namespace."""
         if key is None:
             self._cache.record_unknown(_kind(kind), None, namespace=namespace)
         else:
-            self.touched(kind, key)
+            self._doubt(kind, key)
+        for observer in self._observers:
+            observer.unknown(kind, key, namespace=namespace)
+
+    def _doubt(self, kind: GroupVersionKind, key: Key | None) -> None:
+        if key is not None and key.name:
+            self._cache.record_unknown(_kind(kind), key)
 
 
 def _kind(kind: GroupVersionKind) -> Kind:

@@ -162,7 +162,8 @@ class Applies:
         if informer is None or raw is None or intent.manager == _KUBECTL or obj.kind != intent.kind.kind:
             return
         stored = informer.intake.admit_answer(raw)
-        if stored is None or stored.partial:
+        # With a doubt, the answer may be from before the server was restored: its version may name another state now.
+        if stored is None or stored.partial or informer.overlay.doubts(intent.key):
             return
         place, digest, result = _place(intent), _digest(intent.body), _result(intent, stored)
         before = self._known.get(place)
