@@ -195,11 +195,37 @@ async def test_a_broken_stream_is_forwarded_with_its_error():
     assert len(got) == 2
 
 
+async def test_a_receiver_that_fails_ends_its_own_stream_alone(caplog):
+    """The task that used the transport first is not cancelled, other streams continue, and new ones begin."""
+    failing, other = Stream(), Stream()
+
+    async def handle(request: HttpRequest) -> ServerResponse:
+        return await (failing if request.path == "/failing" else other).handle(request)
+
+    def fail(piece: object) -> None:
+        raise ValueError(f"cannot take {piece!r}")
+
+    async with InProcessTransport(handle) as transport:
+        async with await transport.send(HttpRequest("GET", "/failing"), stream=True) as response:
+            response.forward(fail)
+            async with await transport.send(GET, stream=True) as beside:
+                failing.put(b"")
+                await failing.ended.wait()
+                for _ in range(10):
+                    await asyncio.sleep(0)
+                other.put(b"goes on", b"")
+                assert await beside.read() == b"goes on"
+        other.put(b"begins", b"")
+        async with await transport.send(GET, stream=True) as later:
+            assert await later.read() == b"begins"
+    assert "cannot take b''" in caplog.text
+
+
 # abandoned exchanges
 
 
 async def test_an_abandoned_exchange_cancels_no_task(caplog):
-    """The garbage collector ends the server's task, which belongs to the first sender's supervisor."""
+    """The garbage collector ends the server's task."""
     abandoned = await _abandon_exchange()
     gc.collect()
     for _ in range(10):

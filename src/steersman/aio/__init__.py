@@ -5,7 +5,8 @@ Guarantees:
 - Wall time, randomness, uids and name suffixes come from here and are bound to the running loop. A loop with a clock
   and a seed, set with `bind`, repeats the same values in the same order; any other loop uses the machine's.
 - Monotonic time is the running loop's `time()`. `boottime` also counts the time while the machine is suspended.
-- Every task has an owner: a `Supervisor` does not end before its tasks have ended, and no failure is lost.
+- Every task has an owner: a `Supervisor`, or the `OwnedTasks` of an object, does not end before its tasks have ended, and
+  no failure is lost.
 - Every queue has a bound: a `Channel` makes a fast sender wait instead of growing.
 - Nothing depends on the order of a set: tasks are cancelled, waiters are woken and failures are reported in a
   deterministic order.
@@ -37,6 +38,7 @@ from steersman.aio.closable import Closable as Closable
 from steersman.aio.collector import collector_paused as collector_paused
 from steersman.aio.imports import check_not_importing as check_not_importing, importing as importing
 from steersman.aio.loop_call import call_on as call_on
+from steersman.aio.owned_tasks import OwnedTasks as OwnedTasks
 from steersman.aio.supervisor import Supervisor as Supervisor
 
 __all__ = [

@@ -4,7 +4,7 @@ Guarantees, in addition to those of every transport
 - Only bytes cross, in pieces of at most 64 KiB. A few pieces of a streamed body are buffered; a server that is faster
   than its client waits.
 - The server runs in its own task: it is cancelled when the client closes or disconnects, and the client fails when the
-  server does.
+  server does. A failure of one exchange affects no other one, and no task of a sender.
 - Only the running loop's time is used, so exchanges are exact in virtual time.
 """
 
@@ -13,12 +13,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterable, AsyncIterator, Callable
-from contextlib import AsyncExitStack
 from typing import Any, Self
 
 from multidict import CIMultiDict, CIMultiDictProxy
 
-from steersman.aio import Channel, ChannelClosed, ChannelFull, Closable, Supervisor
+from steersman.aio import Channel, ChannelClosed, ChannelFull, Closable, OwnedTasks
 from steersman.errors import ConnectionFailed, DeadlineExceeded, ProtocolError
 from steersman.transport.buffered_response import BufferedResponse
 from steersman.transport.peer import set_peer
@@ -40,8 +39,8 @@ class InProcessTransport(Closable):
     def __init__(self, handler: Handler, *, timeout: float = DEFAULT_TIMEOUT) -> None:
         self._handler = handler
         self._timeout = timeout
-        self._owner = AsyncExitStack()
-        self._tasks: Supervisor | None = None
+        #: The tasks of the server, for `send`.
+        self._tasks = OwnedTasks()
         #: The tasks of `answer`.
         self._answering: dict[asyncio.Task[Any] | None, None] = {}
         self._closed = False
@@ -56,8 +55,6 @@ class InProcessTransport(Closable):
     ) -> InProcessResponse:
         """Send a request and wait for the head of its response; see `Transport.send`."""
         self._check_open(request)
-        if self._tasks is None:
-            self._tasks = await self._owner.enter_async_context(Supervisor())
         if before_send is not None:
             before_send()
         loop = asyncio.get_running_loop()
@@ -124,10 +121,7 @@ class InProcessTransport(Closable):
             for task in answering:
                 task.cancel()
             await asyncio.wait(answering)
-        if self._tasks is not None:
-            self._tasks.cancel()
-            self._tasks = None
-            await self._owner.aclose()
+        await self._tasks.close()
 
     def __repr__(self) -> str:
         return "<InProcessTransport>"
