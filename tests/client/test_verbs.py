@@ -237,6 +237,58 @@ async def test_create_or_update_says_what_it_did(client, namespace):
     assert (await client.create_or_patch(config, set_value("3"))).operation == "unchanged"
 
 
+class Meddling:
+    """Lets another writer change the object just before each of the first patches."""
+
+    def __init__(self, inner, meddle, times):
+        self._inner, self._meddle, self._times = inner, meddle, times
+
+    async def send(self, request, **options):
+        if request.method == "PATCH" and self._times:
+            self._times -= 1
+            await self._meddle()
+        return await self._inner.send(request, **options)
+
+    async def close(self):
+        """The other client closes the transport."""
+
+
+@pytest.mark.parametrize(("lock", "seen"), [(True, "xy"), (False, "y")], ids=["locked", "unlocked"])
+async def test_create_or_patch_with_a_lock_changes_only_what_it_saw(client, namespace, lock, seen):
+    """Without a lock, the patch undoes what another writer did since the object was read."""
+    config = ConfigMap(metadata=ObjectMeta(name=f"locked-{lock}".lower(), namespace=namespace), data={"value": ""})
+    await client.create(config)
+
+    async def meddle():
+        await client.patch(ConfigMap, config.key, MergePatch({"data": {"value": "x"}}))
+
+    def add(current):
+        current.data["value"] += "y"
+
+    patching = client.with_transport(lambda inner: Meddling(inner, meddle, 1))
+    patched = await patching.create_or_patch(config, add, lock=lock)
+    assert (patched.operation, patched.object.data) == ("updated", {"value": seen})
+
+
+async def test_create_or_patch_with_a_lock_gives_up_with_a_conflict(client, namespace):
+    config = ConfigMap(metadata=ObjectMeta(name="contested", namespace=namespace), data={"value": ""})
+    await client.create(config)
+    changes = 0
+
+    async def meddle():
+        nonlocal changes
+        changes += 1
+        await client.patch(ConfigMap, config.key, MergePatch({"data": {"other": str(changes)}}))
+
+    def change(current):
+        current.data["value"] = "mine"
+
+    patching = client.with_transport(lambda inner: Meddling(inner, meddle, 100))
+    with pytest.raises(Conflict, match=f"patch ConfigMap {namespace}/contested: .*the object has been modified"):
+        await patching.create_or_patch(config, change, lock=True)
+    assert (await client.get(ConfigMap, config.key)).data == {"value": "", "other": str(changes)}
+
+
 async def test_save_writes_object_and_status_without_losing_either(client, namespace, sites):
     made = await client.create(site("saved", namespace))
     made.spec.replicas = 6

@@ -366,12 +366,18 @@ class Verbs(Reader):
         live = self.live
         return await create_or_write(obj, mutate, get=live.get, create=live.create, write=live.update)
 
-    async def create_or_patch(self, obj: AnyObject, mutate: Callable[[AnyObject], None]) -> OperationResult[AnyObject]:
-        """Like `create_or_update`, but an existing object gets a merge patch of the difference, without a lock."""
+    async def create_or_patch(
+        self, obj: AnyObject, mutate: Callable[[AnyObject], None], *, lock: bool = False
+    ) -> OperationResult[AnyObject]:
+        """Like `create_or_update`, but an existing object gets a merge patch of the difference.
+
+        ``lock=True`` patches only the version that ``mutate`` was run on. If another writer is faster, it starts over;
+        if this keeps happening, it raises `Conflict`. Without a lock, the patch changes whatever version it meets.
+        """
         live = self.live
 
         async def patch(current: AnyObject) -> AnyObject:
-            return await live.patch_from(current, current)
+            return await live.patch_from(current, current, lock=lock)
 
         return await create_or_write(obj, mutate, get=live.get, create=live.create, write=patch)
 
