@@ -410,9 +410,6 @@ async def test_what_is_created_may_have_an_owner(client, namespace, sites):
     (reference,) = made.metadata.owner_references
     assert (reference.uid, reference.controller) == (owner.uid, True)
     assert child.metadata.owner_references is None
-    untyped = Unstructured({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "child"}})
-    with pytest.raises(TypeError, match=r"create ConfigMap [^ ]*/child: owner= works with typed objects"):
-        await client.create(untyped, owner=owner)
 
 
 async def test_delete_collection_by_label(client, namespace):

@@ -7,7 +7,7 @@ from steersman import ObjectMeta
 from steersman.errors import OwnershipError
 from steersman.kinds.core_v1 import ConfigMap
 from steersman.kinds.rbac_v1 import ClusterRole
-from steersman.objects import controller_of, is_owned_by, owner_reference, set_owner
+from steersman.objects import Unstructured, controller_of, is_owned_by, owner_reference, set_owner, to_json
 
 
 def owner(name: str = "home", namespace: str = "web", uid: str = "u-1") -> Site:
@@ -63,3 +63,20 @@ def test_a_namespaced_owner_cannot_own_a_cluster_scoped_object():
     role = ClusterRole(metadata=ObjectMeta(name="reader"))
     with pytest.raises(OwnershipError, match="cluster-scoped"):
         set_owner(role, owner())
+
+
+def test_trees_have_owners_as_typed_objects_do():
+    """An object without a class is as good an owner, and as good a child."""
+    tree = {"metadata": {"name": "child", "namespace": "web", "ownerReferences": [{"uid": "u-0", "note": "theirs"}]}}
+    child = Unstructured({"apiVersion": "v1", "kind": "ConfigMap"} | tree)
+    by = Unstructured(to_json(owner()))
+    set_owner(child, by)
+    reference = controller_of(child)
+    assert reference == owner_reference(owner())
+    assert child.metadata["ownerReferences"] == [{"uid": "u-0", "note": "theirs"}, to_json(owner_reference(by))]
+    assert is_owned_by(child, by)
+    assert is_owned_by(child, owner())
+    with pytest.raises(OwnershipError, match="already controlled by Site home"):
+        set_owner(child, owner("other", uid="u-2"))
+    with pytest.raises(OwnershipError, match="same namespace or cluster-scoped"):
+        set_owner(Unstructured({"metadata": {"name": "c", "namespace": "elsewhere"}}), by)

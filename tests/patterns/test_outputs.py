@@ -6,7 +6,7 @@ from samples.site import GROUP, Site, site
 from steersman import Kind, ObjectMeta, Resource, Spec, Unstructured
 from steersman.errors import NotAnIntent, OwnershipError
 from steersman.kinds.core_v1 import ConfigMap, Namespace, NamespaceStatus, Secret, ServiceAccount
-from steersman.objects import Key, decode, encode, set_owner
+from steersman.objects import Key, decode, encode, set_owner, to_json
 from steersman.patterns import Children, Outputs, child
 
 
@@ -250,8 +250,9 @@ def test_a_status_that_would_stay_unseen():
     )
 
 
-def test_a_child_that_names_another_controller():
-    theirs = page(namespace="default")
+@pytest.mark.parametrize("typed", [True, False], ids=["typed", "untyped"])
+def test_a_child_that_names_another_controller(typed):
+    theirs = page(namespace="default") if typed else Unstructured(to_json(page(namespace="default")))
     owner = site("other", "default")
     owner.metadata.uid = "u"
     set_owner(theirs, owner)

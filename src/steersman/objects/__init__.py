@@ -64,6 +64,7 @@ from steersman.objects.options import (
     plural_of as plural_of,
 )
 from steersman.objects.owners import (
+    check_cluster_scoped as check_cluster_scoped,
     controller_of as controller_of,
     is_manager_of as is_manager_of,
     is_owned_by as is_owned_by,

@@ -11,7 +11,17 @@ from steersman.client.kind_bindings import KindBindings
 from steersman.client.stages.observers import Intent
 from steersman.client.stages.write_settings import WriteSettings
 from steersman.errors import ApiStatus, Conflict, Invalid, NotAnIntent
-from steersman.objects import AnyObject, Key, Object, Unstructured, encode_any, replace, set_owner, was_read
+from steersman.objects import (
+    AnyObject,
+    Key,
+    Object,
+    Unstructured,
+    check_cluster_scoped,
+    encode_any,
+    replace,
+    set_owner,
+    was_read,
+)
 from steersman.wire import PatchOptions
 
 #: A resource version that no object ever has. An apply with it creates a missing object and conflicts with an existing
@@ -69,7 +79,7 @@ async def prepare_apply(
     settings: WriteSettings,
     obj: AnyObject,
     *,
-    owner: Object | None = None,
+    owner: Object | Unstructured | None = None,
     force: bool = False,
     field_manager: str | None = None,
     subresource: str = "",
@@ -92,7 +102,7 @@ async def prepare_apply(
             " patch_from()"
         )
     if owner is not None:
-        obj = owned_by(obj, owner, key, Attempt("apply", binding.gvk, key))
+        obj = owned_by(obj, owner, key)
     options = PatchOptions(
         dry_run=dry_run, field_manager=manager, field_validation=settings.field_validation, force=force or None
     )
@@ -101,10 +111,14 @@ async def prepare_apply(
     return PreparedApply(binding, obj, intent, options)
 
 
-def owned_by(obj: Any, owner: Object, key: Key, tried: Attempt) -> Any:
+def owned_by(obj: AnyObject, owner: Object | Unstructured, key: Key) -> AnyObject:
     """A copy of ``obj`` with ``owner`` as its controller; the caller's object is unchanged."""
+    if not key.namespace:
+        check_cluster_scoped(obj, owner)
     if isinstance(obj, Unstructured):
-        raise TypeError(f"{tried}: owner= works with typed objects; set ownerReferences in the tree")
-    copy = replace(obj, metadata=replace(obj.metadata, namespace=key.namespace or None))
+        own: dict[str, Any] = {**obj.metadata, "namespace": key.namespace} if key.namespace else {**obj.metadata}
+        copy: Any = Unstructured({**obj.tree, "metadata": own})
+    else:
+        copy = replace(obj, metadata=replace(obj.metadata, namespace=key.namespace or None))
     set_owner(copy, owner)
     return copy

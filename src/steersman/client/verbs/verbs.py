@@ -114,7 +114,7 @@ class Verbs(Reader):
         self,
         obj: AnyObject,
         *,
-        owner: Object | None = None,
+        owner: Object | Unstructured | None = None,
         dry_run: bool = False,
         field_validation: FieldValidation | None = None,
     ) -> AnyObject:
@@ -127,7 +127,7 @@ class Verbs(Reader):
         tried = Attempt("create", binding.gvk, key)
         check_new(obj, tried)
         if owner is not None:
-            obj = owned_by(obj, owner, key, tried)
+            obj = owned_by(obj, owner, key)
         self.pipeline.check(obj, tried)
         options = self.pipeline.settings.options(dry_run=dry_run, field_validation=field_validation)
         return await send_write(self.pipeline.sender, "create", binding, key, encode_any(obj), options)
@@ -255,7 +255,7 @@ class Verbs(Reader):
         self,
         obj: AnyObject,
         *,
-        owner: Object | None = None,
+        owner: Object | Unstructured | None = None,
         force: bool = False,
         field_manager: str | None = None,
         subresource: str = "",

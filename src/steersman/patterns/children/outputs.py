@@ -20,7 +20,17 @@ from msgspec import UNSET
 
 from steersman.controller import Context
 from steersman.errors import NotAnIntent, OwnershipError
-from steersman.objects import GroupVersionKind, Key, Kind, Object, Unstructured, has_status_subresource, was_read
+from steersman.objects import (
+    GroupVersionKind,
+    Key,
+    Kind,
+    Object,
+    Unstructured,
+    controller_of,
+    has_status_subresource,
+    is_owned_by,
+    was_read,
+)
 from steersman.patterns.children.kinds import ChildIdentity, Children, KnownKind
 from steersman.patterns.children.membership import Bond
 
@@ -155,7 +165,7 @@ class Outputs:
         status: Any = child.tree.get("status") if isinstance(child, Unstructured) else getattr(child, "status", None)
         if status is not None and status is not UNSET and not options.get("status"):
             self._check_status(identity, known)
-        if bond != "label_alone" and not isinstance(child, Unstructured) and child.metadata.owner_references:
+        if bond != "label_alone":
             self._check_references(identity, child, options)
         earlier = self._taken.setdefault(identity, self.state)
         if identity in self._places or earlier != self.state:
@@ -266,9 +276,8 @@ class Outputs:
                 " out.apply(..., status=True) to apply it to the status subresource, or do not set it"
             )
 
-    def _check_references(self, identity: ChildIdentity, child: Object, options: ChildOptions) -> None:
-        uid = self.owner.metadata.uid
-        named = any(each.controller or each.uid == uid for each in child.metadata.owner_references or ())
+    def _check_references(self, identity: ChildIdentity, child: Object | Unstructured, options: ChildOptions) -> None:
+        named = controller_of(child) is not None or is_owned_by(child, self.owner)
         if named and options.get("owner", True):
             raise OwnershipError(
                 f"{self._what(identity)}: its ownerReferences name a controller or its owner, but Steersman"

@@ -1,0 +1,49 @@
+"""Children and owners of writes: with and without a class."""
+
+import pytest
+
+from samples.site import GROUP, site
+from steersman import Kind, ObjectMeta, Unstructured
+from steersman.errors import OwnershipError
+from steersman.kinds.core_v1 import ConfigMap
+from steersman.objects import controller_of, owner_reference
+
+SITE = Kind(f"{GROUP}/v1", "Site")
+
+
+@pytest.mark.parametrize("verb", ["create", "apply"])
+@pytest.mark.parametrize("typed_owner", [True, False], ids=["typed owner", "untyped owner"])
+async def test_a_child_without_a_class_may_have_an_owner_of_either_form(client, namespace, sites, verb, typed_owner):
+    made = await client.create(site(f"owner-{verb}-{typed_owner}".lower(), namespace))
+    owner = made if typed_owner else await client.get(SITE, made.key)
+    metadata = {"name": f"child-of-{made.key.name}", "namespace": namespace}
+    child = Unstructured({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
+    written = await getattr(client, verb)(child, owner=owner)
+    (reference,) = written["metadata"]["ownerReferences"]
+    assert reference == {
+        "apiVersion": made.api_version,
+        "kind": "Site",
+        "name": made.key.name,
+        "uid": made.uid,
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+    assert "ownerReferences" not in child.metadata
+
+
+async def test_an_owner_without_a_class_owns_a_typed_child(client, namespace, sites):
+    made = await client.create(site("untyped-owner", namespace))
+    owner = await client.get(SITE, made.key)
+    child = ConfigMap(metadata=ObjectMeta(name="of-untyped", namespace=namespace))
+    applied = await client.apply(child, owner=owner)
+    assert controller_of(applied) == owner_reference(made)
+
+
+async def test_a_namespaced_owner_of_a_cluster_scoped_tree_is_refused(client, namespace, sites):
+    """Only the server knows the scope of a kind without a class, and the garbage collector would delete the object."""
+    owner = await client.create(site("far-owner", namespace))
+    role = Unstructured(
+        {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "r"}}
+    )
+    with pytest.raises(OwnershipError, match="cannot own ClusterRole r, which is cluster-scoped"):
+        await client.apply(role, owner=owner)
