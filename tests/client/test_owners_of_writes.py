@@ -1,11 +1,11 @@
-"""Children and owners of writes: with and without a class."""
+"""Children and owners of writes: with and without a class, and an owner that is being deleted."""
 
 import pytest
 
-from samples.site import GROUP, site
-from steersman import Kind, ObjectMeta, Unstructured
+from samples.site import GROUP, Site, site
+from steersman import Client, Kind, MergePatch, ObjectMeta, Unstructured
 from steersman.errors import OwnershipError
-from steersman.kinds.core_v1 import ConfigMap
+from steersman.kinds.core_v1 import ConfigMap, Secret
 from steersman.objects import controller_of, owner_reference
 
 SITE = Kind(f"{GROUP}/v1", "Site")
@@ -47,3 +47,28 @@ async def test_a_namespaced_owner_of_a_cluster_scoped_tree_is_refused(client, na
     )
     with pytest.raises(OwnershipError, match="cannot own ClusterRole r, which is cluster-scoped"):
         await client.apply(role, owner=owner)
+
+
+async def test_a_child_of_an_owner_that_ends_is_warned_of_once_for_each_kind(api_server, namespace, sites):
+    """The server accepts the child, and the garbage collector deletes it: without a warning, the work is done for nothing."""
+    seen = []
+    connecting = Client.connect(kubeconfig=api_server.kubeconfig, field_manager="late", on_warning=seen.append)
+    async with connecting as client:
+        made = site("ending", namespace)
+        made.metadata.finalizers = ["test.steersman.dev/held"]
+        made = await client.create(made)
+        await client.apply(ConfigMap(metadata=ObjectMeta(name="early", namespace=namespace)), owner=made)
+        assert seen == []
+        ending = await client.delete(made)
+        assert ending is not None
+        for name in ("late", "later"):
+            await client.apply(ConfigMap(metadata=ObjectMeta(name=name, namespace=namespace)), owner=ending)
+        tree = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "latest", "namespace": namespace}}
+        await client.create(Unstructured(tree), owner=await client.get(SITE, made.key))
+        await client.create(Secret(metadata=ObjectMeta(name="late", namespace=namespace)), owner=ending)
+        assert [str(each) for each in seen] == [
+            f"{tried}: Site {made.key} is being deleted, and the garbage collector deletes this object with it: look at"
+            " .deleting first"
+            for tried in (f"apply ConfigMap {namespace}/late", f"create Secret {namespace}/late")
+        ]
+        await client.patch(Site, made.key, MergePatch({"metadata": {"finalizers": None}}))

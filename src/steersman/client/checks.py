@@ -120,6 +120,10 @@ def ignored_status(obj: Object | Unstructured) -> bool:
 STATUS_IGNORED = 'the server ignores the status here: write it with save(), or with subresource="status"'
 
 
+#: Kubernetes accepts the child and deletes it soon after.
+OWNER_ENDS = "{owner} is being deleted, and the garbage collector deletes this object with it: look at .deleting first"
+
+
 def touches_status(patch: Patch) -> bool:
     """Whether a patch of the whole object carries a status."""
     match patch:

@@ -53,6 +53,8 @@ T = TypeVar("T")
 
 #: The longest error body that is read; for a longer one the status code must do.
 _REFUSAL_MAX = 16 * 1024 * 1024
+#: The limit of reports that are remembered, so that they are made once.
+_WARNED_MAX = 10_000
 
 
 def log_warning(warning: ServerWarning) -> None:
@@ -97,6 +99,8 @@ class SessionOptions(msgspec.Struct, frozen=True, kw_only=True):
     observer: RequestObserver | None = None
     #: Shared by all sessions of a client.
     versions: ServedVersions = msgspec.field(default_factory=ServedVersions)
+    #: What was warned of once; also shared.
+    warned: dict[tuple[str, ...], None] = msgspec.field(default_factory=dict[tuple[str, ...], None])
 
 
 class Session:
@@ -115,6 +119,16 @@ class Session:
     def warn(self, text: str, tried: Attempt) -> None:
         """Report a write that is allowed but probably a mistake."""
         self._options.on_warning(ServerWarning(text, str(tried)))
+
+    def warn_once(self, about: tuple[str, ...], text: str, tried: Attempt) -> None:
+        """The same, unless this client has recently reported the same about the same."""
+        warned = self._options.warned
+        if about in warned:
+            return
+        warned[about] = None
+        if len(warned) > _WARNED_MAX:
+            del warned[next(iter(warned))]
+        self.warn(text, tried)
 
     def with_transport(self, transport: Transport, *, observer: RequestObserver | None = None) -> Session:
         """The same user and limits over another transport; ``observer`` replaces the current one if given."""

@@ -45,6 +45,10 @@ class ObservedSender:
         """Report a write that is allowed but probably a mistake."""
         self._session.warn(text, tried)
 
+    def warn_once(self, about: tuple[str, ...], text: str, tried: Attempt) -> None:
+        """See `Session.warn_once`."""
+        self._session.warn_once(about, text, tried)
+
     async def fetch(
         self, request: HttpRequest, decode: Callable[[bytes], AnyObject], *, tried: Attempt, reads: str = ""
     ) -> AnyObject:

@@ -15,7 +15,14 @@ from typing import Any, Self, TypeAlias, TypedDict, TypeVar, Unpack, overload
 import msgspec
 
 from steersman.client.bindings import Attempt
-from steersman.client.checks import STATUS_IGNORED, check_new, check_whole, ignored_status, touches_status
+from steersman.client.checks import (
+    OWNER_ENDS,
+    STATUS_IGNORED,
+    check_new,
+    check_whole,
+    ignored_status,
+    touches_status,
+)
 from steersman.client.patch_documents import Patch, encode_patch
 from steersman.client.results import OperationResult
 from steersman.client.selections import Fields, KeyLike, Labels, selector_text
@@ -120,7 +127,7 @@ class Verbs(Reader):
     ) -> AnyObject:
         """Create an object and return the server's version of it. Without a namespace it goes to the client's.
 
-        ``owner=site`` adds a controller reference.
+        ``owner=site`` adds a controller reference; an owner that is being deleted is a warning in the log.
         """
         binding = await self.pipeline.kinds.bind_object(obj)
         key = Key(obj.key.namespace or self.namespace if binding.namespaced else "", obj.key.name)
@@ -128,6 +135,7 @@ class Verbs(Reader):
         check_new(obj, tried)
         if owner is not None:
             obj = owned_by(obj, owner, key)
+            self._warn_of_end(owner, tried)
         self.pipeline.check(obj, tried)
         options = self.pipeline.settings.options(dry_run=dry_run, field_validation=field_validation)
         return await send_write(self.pipeline.sender, "create", binding, key, encode_any(obj), options)
@@ -263,8 +271,8 @@ class Verbs(Reader):
     ) -> AnyObject:
         """Server-side apply: set the fields of ``obj`` and own them.
 
-        ``owner=site`` adds a controller reference. Fields owned by other managers raise a `Conflict` that lists them;
-        ``force=True`` takes them over.
+        ``owner=site`` adds a controller reference; an owner that is being deleted is a warning in the log. Fields owned
+        by other managers raise a `Conflict` that lists them; ``force=True`` takes them over.
         """
         pipeline = self.pipeline
         prepared = await prepare_apply(
@@ -278,7 +286,11 @@ class Verbs(Reader):
             dry_run=dry_run,
         )
         known = pipeline.applies.known(prepared)
-        return await pipeline.applies.send(prepared) if known is None else known
+        if known is not None:
+            return known
+        if owner is not None:
+            self._warn_of_end(owner, Attempt("apply", prepared.binding.gvk, prepared.intent.key))
+        return await pipeline.applies.send(prepared)
 
     @overload
     async def delete(
@@ -389,6 +401,12 @@ class Verbs(Reader):
         retrying.
         """
         return await save(self.pipeline, obj)
+
+    def _warn_of_end(self, owner: Object | Unstructured, tried: Attempt) -> None:
+        """Warn of a child of an owner that is being deleted, once for each owner and kind."""
+        if owner.deleting:
+            text = OWNER_ENDS.format(owner=f"{owner.kind} {owner.key}")
+            self.pipeline.sender.warn_once((uid_of(owner) or "", str(tried.kind)), text, tried)
 
 
 def _trees(before: Object | Unstructured, after: Object | Unstructured) -> tuple[Tree, Tree]:
