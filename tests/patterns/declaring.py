@@ -108,7 +108,7 @@ def behind(ctx, *, look, **answers):
 
 
 @asynccontextmanager
-async def reconciling(client, site, kinds=(), *, retired=(), children=None):
+async def reconciling(client, site, kinds=(), *, retired=(), children=None, cached=None):
     """A `Stage` in a manager that watches these children; the reconcile lasts as long as the block."""
     children = children or Children(Site, kinds, retired=retired, where="generates(Site)")
     writes, reads = [], []
@@ -121,7 +121,8 @@ async def reconciling(client, site, kinds=(), *, retired=(), children=None):
             await ended.wait()
         return Done()
 
-    manager = Manager(client.with_transport(lambda inner: Told(inner, writes, reads)), name="declaring")
+    told = client.with_transport(lambda inner: Told(inner, writes, reads))
+    manager = Manager(told, name="declaring", kinds=cached)
     builder = manager.controller(Site).options(timeout=None)
     memories = Memories(children)
     memories.watch(builder)

@@ -4,8 +4,9 @@ import pytest
 from patterns.declaring import behind, own, reconciling
 
 from samples.site import Site, SiteStatus, site
-from steersman import MergePatch, ObjectMeta, Unstructured
-from steersman.errors import Conflict
+from steersman import JsonPatch, MergePatch, ObjectMeta, Unstructured
+from steersman.cache import KindOptions
+from steersman.errors import Conflict, PartialObject
 from steersman.kinds.apps_v1 import Deployment, DeploymentSpec
 from steersman.kinds.core_v1 import (
     ConfigMap,
@@ -17,7 +18,8 @@ from steersman.kinds.core_v1 import (
     ServiceSpec,
 )
 from steersman.kinds.meta_v1 import LabelSelector
-from steersman.objects import decode, encode, replace
+from steersman.objects import decode, encode, owner_reference, replace, to_json
+from steersman.patches import json_patch
 
 pytestmark = pytest.mark.both_servers("the server merges and detects conflicts")
 
@@ -75,6 +77,95 @@ async def test_patches_and_puts_write_what_differs_and_leave_the_rest(client, ho
         assert (await stage.run(build)).writes == []
     async with reconciling(client, home, (ConfigMap, Service)) as stage:  # as after a restart
         assert (await stage.run(build)).writes == []
+
+
+#: What each way leaves of labels, ports and an undeclared field: after a change elsewhere, then after a change of a port.
+LEFT = {
+    "apply": ("now theirs", "80 99", "ClientIP", "80 99"),
+    "merge": ("now old theirs", "80 81 99", "ClientIP", "80"),
+    "update": ("now old theirs", "80 81 99", "ClientIP", "80"),
+    "replace": ("now", "80", "None", "80"),
+    "create": ("now old theirs", "80 81 99", "ClientIP", "80 81 99"),
+}
+
+
+@pytest.mark.parametrize("how", LEFT)
+async def test_what_each_way_does_with_what_is_not_declared(client, home, namespace, how):
+    """The table in docs/patterns/outputs.md."""
+
+    def service(labels, ports, target):
+        ports = [ServicePort(name=f"p{each}", port=each, target_port=target) for each in ports]
+        metadata = ObjectMeta(name="web", labels=dict.fromkeys(labels, "1"))
+        return Service(metadata=metadata, spec=ServiceSpec(selector={"app": "web"}, ports=ports))
+
+    async with reconciling(client, home, (Service,)) as stage:
+        await stage.run(declare(service(["now", "old"], [80, 81], 8080), how=how))
+        drift = [json_patch.add("/spec/ports/-", {"name": "theirs", "port": 99, "targetPort": 8080})]
+        drift += [json_patch.add("/metadata/labels/theirs", "1"), json_patch.add("/spec/sessionAffinity", "ClientIP")]
+        live = await client.patch(Service, (namespace, "web"), JsonPatch.of(*drift))
+        await stage.seen(Service, "web", lambda view: view.resource_version == live.metadata.resource_version)
+        seen = []
+        for target in (8080, 9090):
+            left = (await stage.run(declare(service(["now"], [80], target), how=how)))[0].object
+            ports = " ".join(str(each.port) for each in left.spec.ports)
+            seen.append((" ".join(sorted(left.metadata.labels)), ports, left.spec.session_affinity))
+        labels, ports, affinity, ports_then = LEFT[how]
+        assert seen == [(" ".join(sorted(labels.split())), ports, affinity), (*seen[0][:1], ports_then, affinity)]
+
+
+async def test_an_overwrite_leaves_nothing_that_is_not_declared(client, home, namespace):
+    """Keys, list items and labels of another writer go; its owner reference, its finalizer and the status stay."""
+    ports = [ServicePort(name="web", port=80, target_port=8080)]
+    service = Service(metadata=ObjectMeta(name="web"), spec=ServiceSpec(selector={"app": "web"}, ports=ports))
+    build = declare(page(), service, how="replace")
+    other = await own(client, "other", namespace)
+    async with reconciling(client, home, (ConfigMap, Service)) as stage:
+        made = await stage.run(build)
+        assert made.writes == ["POST configmaps", "POST services"]
+        assert (await stage.run(build)).writes == []
+        await stage.seen(Service, "web")
+        theirs = to_json(owner_reference(other, controller=False))
+        references = [*(to_json(each) for each in made[0].object.metadata.owner_references), theirs]
+        finalizer = "test.steersman.dev/theirs"
+        metadata = {"labels": {"theirs": "1"}, "ownerReferences": references, "finalizers": [finalizer]}
+        await changed(stage, client, ConfigMap, "page", {"data": {"theirs": "1"}, "metadata": metadata})
+        drift = [{"name": "web", "port": 80, "targetPort": 8080}, {"name": "theirs", "port": 81}]
+        await changed(stage, client, Service, "web", {"spec": {"ports": drift, "sessionAffinity": "ClientIP"}})
+        corrected = await stage.run(build)
+        assert corrected.writes == ["PUT page", "PUT web"]
+        config, web_now = corrected[0].object, corrected[1].object
+        assert (config.data, config.metadata.labels, config.metadata.finalizers) == (
+            {"text": "hello"},
+            None,
+            [finalizer],
+        )
+        assert {each.uid for each in config.metadata.owner_references} == {home.metadata.uid, other.metadata.uid}
+        assert [each.name for each in web_now.spec.ports] == ["web"]
+        assert web_now.spec.session_affinity == "None"
+        assert web_now.spec.cluster_ip == made[1].object.spec.cluster_ip
+        assert (await stage.run(build)).writes == []
+    async with reconciling(client, home, (ConfigMap, Service)) as stage:  # as after a restart
+        again = await stage.run(build)
+        # Only the server knows its defaults: the Service is sent once, and the server changes nothing.
+        assert again.writes == ["PUT web"]
+        assert again[1].object.metadata.resource_version == web_now.metadata.resource_version
+        assert (await stage.run(build)).writes == []
+    await client.patch(ConfigMap, config.key, MergePatch({"metadata": {"finalizers": None}}))
+
+
+@pytest.mark.parametrize("how", ["update", "replace"])
+async def test_a_put_of_an_object_that_is_cached_in_part_is_refused(client, home, how):
+    """A cache that drops fields does not know what a put would delete."""
+
+    def without_data(tree):
+        return {name: value for name, value in tree.items() if name != "data"}
+
+    kinds = {ConfigMap: KindOptions(transform=without_data)}
+    async with reconciling(client, home, (ConfigMap,), cached=kinds) as stage:
+        await stage.run(declare(page(), how=how))
+        await stage.seen(ConfigMap, "page", lambda view: b"hello" not in view.stored.raw)
+        with pytest.raises(PartialObject, match="an update would delete the rest"):
+            await stage.run(declare(page(text="new"), how=how), pruning=False)
 
 
 async def test_what_is_only_created_is_never_changed(client, home):

@@ -208,13 +208,30 @@ def test_what_comes_after_what_was_not_declared():
 def test_options_that_are_none_and_those_that_contradict_each_other():
     where = "generates(Site): out.apply(ConfigMap default/page): "
     said(where + "there is no option onwer=; did you mean owner=?", outputs().apply, page(), onwer=False)
-    said(where + "how='patch' is not one of apply, merge, update, create", outputs().apply, page(), how="patch")
+    said(
+        where + "how='patch' is not one of apply, merge, update, replace, create", outputs().apply, page(), how="patch"
+    )
     said(
         where + 'how="create" never changes an existing object, so recreate= has no effect; remove it',
         outputs().apply,
         page(),
         how="create",
         recreate=True,
+    )
+    said(
+        where + 'how="replace" removes every undeclared field, so remove= has no effect; remove it',
+        outputs().apply,
+        page(),
+        how="replace",
+        remove=("data.text",),
+    )
+    said(
+        where
+        + 'how="replace" overwrites the fields of others, but owner=False shares the object; use only one of them',
+        outputs().apply,
+        page(),
+        how="replace",
+        owner=False,
     )
     said(
         where + 'how="merge" does not write a status; remove status= or how=',

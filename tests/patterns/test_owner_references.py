@@ -49,7 +49,7 @@ async def references(client, namespace, name):
     return [(each.name, bool(each.controller), bool(each.block_owner_deletion)) for each in found]
 
 
-@pytest.mark.parametrize("how", ["apply", "create", "merge", "update"])
+@pytest.mark.parametrize("how", ["apply", "create", "merge", "update", "replace"])
 async def test_the_references_are_as_declared_and_what_is_no_longer_declared_is_pruned(
     client, home, other, namespace, how
 ):

@@ -10,6 +10,7 @@ from steersman.kinds.core_v1 import ConfigMap, Namespace
 from steersman.kinds.rbac_v1 import ClusterRole
 from steersman.objects import set_owner
 from steersman.patterns import Outputs, reconciles
+from steersman.patterns.children.membership import PRUNE_ANNOTATION, STATE_LABEL
 from steersman.testing import eventually
 
 pytestmark = pytest.mark.both_servers("managed fields prove what is ours")
@@ -45,12 +46,27 @@ def nothing(site, out):
     """Declare no child."""
 
 
-@pytest.mark.parametrize("how", ["apply", "create", "merge", "update"])
+@pytest.mark.parametrize("how", ["apply", "create", "merge", "update", "replace"])
 async def test_what_we_made_is_pruned_however_it_was_written(client, home, namespace, how):
     async with reconciling(client, home, (ConfigMap,)) as stage:
         await stage.run(declare(page(), how=how))
     async with reconciling(client, home, (ConfigMap,)) as stage:  # as after a restart
         assert (await stage.run(nothing)).writes == ["DELETE page"]
+
+
+async def test_an_overwrite_keeps_the_marks_of_another_program(client, theirs, home, namespace):
+    """Without its marks, the other program would forget which state made the object, and that it keeps it."""
+    made = page("shared", namespace=namespace)
+    made.metadata.labels = {STATE_LABEL: "theirs", "role": "primary"}
+    made.metadata.annotations = {PRUNE_ANNOTATION: "false", "note": "x"}
+    set_owner(made, home)
+    await theirs.create(made)
+    async with reconciling(client, home, (ConfigMap,)) as stage:
+        written = await stage.run(declare(page("shared"), how="replace"))
+        assert written.writes == ["PUT shared"]
+        metadata = written[0].object.metadata
+        assert (metadata.labels, metadata.annotations) == ({STATE_LABEL: "theirs"}, {PRUNE_ANNOTATION: "false"})
+        assert (await stage.run(declare(page("shared"), how="replace"))).writes == []
 
 
 async def test_what_another_program_made_for_the_same_owner_is_changed_but_stays(

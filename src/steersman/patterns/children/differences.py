@@ -1,9 +1,10 @@
-"""The difference between a live object and a declared child, as a merge patch, and the fields that must be absent. Pure.
+"""The difference between a live object and a declared child: as a merge patch, as an overwrite, and fields to remove. Pure.
 
 Guarantees
 - Equivalent values are equal: spellings of quantities, the order of lists that merge, and ``stringData`` and its encoded form
   make no difference.
 - A field that a child does not mention is not in the patch. A null is, if the live object has the field.
+- An overwrite has only what the child mentions, and what belongs to others: identity, owners, finalizers, status.
 """
 
 from __future__ import annotations
@@ -11,11 +12,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeAlias, cast
 
+import msgspec
+
 from steersman.patches import MergeSchema, is_subset
 
 Tree: TypeAlias = dict[str, Any]
 #: Steps into a tree: the name of a field, or the ``name`` of a list item.
 Path: TypeAlias = tuple["str | ItemNamed", ...]
+
+#: The metadata that only the server writes.
+SYSTEM_METADATA = frozenset(
+    {"creationTimestamp", "deletionTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid"}
+)
+
+#: The metadata of a live object that an overwrite keeps.
+_KEPT_METADATA = frozenset({"uid", "resourceVersion", "ownerReferences", "finalizers"})
 
 
 class ItemNamed(str):
@@ -46,6 +57,27 @@ def _merged_metadata(metadata: Tree, live: Tree) -> Tree:
     if names := wanted.get("finalizers"):
         wanted["finalizers"] = [*present, *(name for name in names if name not in present)]
     return wanted
+
+
+def overwrite_of(intent: Tree, live: Tree, marks: Mapping[str, Mapping[str, str]]) -> Tree:
+    """The object that replaces a live one. ``marks`` are the labels and annotations to keep, unless the intent has them."""
+    own, _ = without_nulls(intent)
+    present: Tree = live.get("metadata") or {}
+    metadata = {**present, **own["metadata"]}
+    metadata = {name: metadata[name] for name in metadata if name in own["metadata"] or name in _KEPT_METADATA}
+    metadata |= _merged_metadata(own["metadata"], present)
+    for place, kept in marks.items():
+        if kept:
+            metadata[place] = {**kept, **(metadata.get(place) or {})}
+    status = {"status": live["status"]} if "status" in live else {}
+    return {**status, **own, "metadata": metadata}
+
+
+def content_of(tree: Tree) -> bytes:
+    """What the authors of an object write, encoded in a fixed order: without its status and the server's own metadata."""
+    metadata = {name: value for name, value in tree["metadata"].items() if name not in SYSTEM_METADATA}
+    rest = {name: value for name, value in tree.items() if name != "status"}
+    return msgspec.json.encode(rest | {"metadata": metadata}, order="deterministic")
 
 
 def _patch(intent: Mapping[str, Any], live: Mapping[str, Any], schema: MergeSchema | None) -> Tree:

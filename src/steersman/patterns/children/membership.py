@@ -58,6 +58,11 @@ _BY_LABEL = ("label", "label_alone")
 Standing: TypeAlias = Literal["ours", "free", "other"]
 
 
+def is_mark(name: str) -> bool:
+    """Whether a label or an annotation of this name is one of Steersman's own marks."""
+    return name.startswith("steersman.dev/")
+
+
 def owner_text(owner: Object) -> str:
     """An owner as the annotation names it."""
     kind = owner.gvk().group_kind

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
-from typing import Any, Literal, TypedDict, TypeVar, Unpack, cast
+from typing import Any, Literal, TypeAlias, TypedDict, TypeVar, Unpack, cast, get_args
 
 import msgspec
 from msgspec import UNSET
@@ -38,12 +38,17 @@ ObjectT = TypeVar("ObjectT", bound=Object | Unstructured)
 T = TypeVar("T", bound=Object)
 
 
+#: The ways to write a child.
+How: TypeAlias = Literal["apply", "merge", "update", "replace", "create"]
+
+
 class ChildOptions(TypedDict, total=False):
     """How Steersman writes and keeps one child; the defaults suit most children."""
 
     #: ``apply``: server-side apply, which corrects drift and removes fields that are no longer declared. ``merge``: a merge patch
-    #: of the differences. ``update``: read, change, put. ``create``: created once, never changed afterwards.
-    how: Literal["apply", "merge", "update", "create"]
+    #: of the differences. ``update``: read, change, put. ``replace``: put the child alone, which removes everything that it does
+    #: not declare. ``create``: created once, never changed afterwards.
+    how: How
     #: Write only on top of the version that was read; a change by another writer is a conflict, and the reconcile runs again.
     lock: bool
     #: False: the child carries no mark of its owner. Other owners may share it, and Steersman never prunes or deletes it. Outside the
@@ -66,7 +71,7 @@ class ChildOptions(TypedDict, total=False):
 
 
 _OPTIONS = tuple(ChildOptions.__annotations__)
-_HOW = ("apply", "merge", "update", "create")
+_HOW = get_args(How)
 _NO_OPTIONS: ChildOptions = {}
 _NOTHING: tuple[int, ...] = ()
 
@@ -257,6 +262,15 @@ class Outputs:
         ):
             raise ValueError(
                 f'{self._what(identity)}: how="create" never changes an existing object, so {clash[0]}= has no effect; remove it'
+            )
+        if how == "replace" and options.get("remove"):
+            raise ValueError(
+                f'{self._what(identity)}: how="replace" removes every undeclared field, so remove= has no effect; remove it'
+            )
+        if how == "replace" and not options.get("owner", True):
+            raise ValueError(
+                f'{self._what(identity)}: how="replace" overwrites the fields of others, but owner=False shares the object;'
+                " use only one of them"
             )
         if how != "apply" and options.get("status"):
             raise ValueError(f'{self._what(identity)}: how="{how}" does not write a status; remove status= or how=')

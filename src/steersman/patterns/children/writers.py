@@ -1,4 +1,4 @@
-"""The four writers of a child: apply, merge, update, create.
+"""The five writers of a child: apply, merge, update, replace, create.
 
 Guarantees
 - Each decides first, from the cache alone, whether there is anything to write.
@@ -25,14 +25,24 @@ from steersman.objects import (
     Unstructured,
     decode,
     has_status_subresource,
+    raw_bytes,
     replace,
     tree_of,
+    uid_of,
 )
 from steersman.patches import apply_merge_patch
-from steersman.patterns.children.differences import Tree, merge_patch_toward, parse_path
+from steersman.patterns.children.differences import Tree, content_of, merge_patch_toward, overwrite_of, parse_path
 from steersman.patterns.children.field_removal import Removal, removal_of
 from steersman.patterns.children.intent_annotation import has_intent_annotation, with_intent_annotation
-from steersman.patterns.children.membership import PRUNE_ANNOTATION, STATE_LABEL, marked_by, standing, was_made
+from steersman.patterns.children.membership import (
+    CLAIMED_ANNOTATION,
+    PRUNE_ANNOTATION,
+    STATE_LABEL,
+    is_mark,
+    marked_by,
+    standing,
+    was_made,
+)
 from steersman.patterns.children.memory import ChildMemory
 from steersman.patterns.children.outputs import ChildOptions, Output
 from steersman.patterns.children.problems import (
@@ -132,9 +142,17 @@ class Writer(Protocol):
 
 def writer_for(options: ChildOptions) -> Writer:
     """The writer for these options."""
-    if not options:
-        return _APPLY
-    return _WRITERS[options.get("how", "apply")]
+    match options.get("how", "apply"):
+        case "apply":
+            return _APPLY
+        case "create":
+            return _CREATE
+        case "merge":
+            return _MERGE
+        case "update":
+            return _UPDATE
+        case "replace":
+            return _REPLACE
 
 
 class _Apply:
@@ -299,14 +317,61 @@ class _Update(_Merge):
     """Read, change, put."""
 
     async def _changed(self, client: InternalClient, work: ChildWrite, view: StoredView) -> AnyObject:
-        changed = apply_merge_patch(msgspec.json.decode(view.stored.raw), _difference(work))
-        raw, child = msgspec.json.encode(changed), work.child
-        obj = Unstructured.decode(raw) if isinstance(child, Unstructured) else decode(type(child), raw)
-        return await client.update(cast("Object", obj))
+        return await _put(client, work, view, apply_merge_patch(_live(view), _difference(work)))
 
 
-_APPLY = _Apply()
-_WRITERS: dict[str, Writer] = {"apply": _APPLY, "create": _Create(), "merge": _Merge(), "update": _Update()}
+class _Replace(_Merge):
+    """Put the child as it is declared. Whatever else the object has goes."""
+
+    async def unchanged(self, client: InternalClient, work: ChildWrite) -> AnyObject | None:
+        del client
+        view = work.view
+        if view is None:
+            return None
+        live = _live(view)
+        wanted, stored = content_of(_overwrite(work, live)), content_of(live)
+        same = wanted == stored or work.memory.server_defaults.completes(view.uid, wanted, stored)
+        return view.object if same else None
+
+    async def write(self, client: InternalClient, work: ChildWrite, owner: Object) -> Done:
+        done = await super().write(client, work, owner)
+        if not isinstance(done, Problem) and (raw := raw_bytes(done[0])) is not None:
+            stored = msgspec.json.decode(raw)
+            wanted = content_of(_overwrite(work, stored))
+            work.memory.server_defaults.remember_overwrite(uid_of(done[0]) or "", wanted, content_of(stored))
+        return done
+
+    async def _changed(self, client: InternalClient, work: ChildWrite, view: StoredView) -> AnyObject:
+        return await _put(client, work, view, _overwrite(work, _live(view)))
+
+
+_APPLY, _CREATE, _MERGE, _UPDATE, _REPLACE = _Apply(), _Create(), _Merge(), _Update(), _Replace()
+
+
+def _live(view: StoredView) -> Tree:
+    return msgspec.json.decode(view.stored.raw)
+
+
+def _overwrite(work: ChildWrite, live: Tree) -> Tree:
+    """The child in place of a live object, with the marks of another program, or of an adoption by labels."""
+    made = work.view is None or was_made(work.view, work.owner_uid)
+    metadata: Tree = live["metadata"]
+    marks = {
+        place: {name: metadata[place][name] for name in metadata.get(place) or () if _stays(name, made=made)}
+        for place in ("labels", "annotations")
+    }
+    return overwrite_of(tree_of(work.child), live, marks)
+
+
+def _stays(name: str, *, made: bool) -> bool:
+    return name == CLAIMED_ANNOTATION if made else is_mark(name)
+
+
+async def _put(client: InternalClient, work: ChildWrite, view: StoredView, tree: Tree) -> AnyObject:
+    raw, child, partial = msgspec.json.encode(tree), work.child, view.stored.partial
+    if isinstance(child, Unstructured):
+        return await client.update(Unstructured.decode(raw, partial=partial))
+    return await client.update(decode(type(child), raw, partial=partial))
 
 
 async def _created(client: InternalClient, work: ChildWrite, owner: Object, *, word: str = "created") -> Done:
@@ -397,9 +462,7 @@ def _difference(work: ChildWrite) -> Tree:
     for text in work.output.options.get("remove", ()):
         _set_null(intent, text)
     declared = None if isinstance(child, Unstructured) else type(child)
-    return merge_patch_toward(
-        intent, msgspec.json.decode(view.stored.raw), merge_schema(work.output.known.gvk, declared)
-    )
+    return merge_patch_toward(intent, _live(view), merge_schema(work.output.known.gvk, declared))
 
 
 def _set_null(tree: Tree, text: str) -> None:
