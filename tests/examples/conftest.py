@@ -29,6 +29,7 @@ async def _install(engine: Engine) -> None:
             load("namespace_quota").QuotaClass,
             load("external_job").Command,
             load("once").Task,
+            load("immutable_settings").App,
             load("schedule").Schedule,
             *IN_SEVERAL_FILES,
         )

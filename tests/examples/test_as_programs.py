@@ -19,6 +19,7 @@ NAMES = (
     "site_operator",
     "secret_reflector",
     "external_job",
+    "immutable_settings",
     "namespace_quota",
     "once",
     "schedule",

@@ -66,6 +66,7 @@ from steersman.objects.options import (
 from steersman.objects.owners import (
     check_cluster_scoped as check_cluster_scoped,
     controller_of as controller_of,
+    hashed_name as hashed_name,
     is_manager_of as is_manager_of,
     is_owned_by as is_owned_by,
     owner_reference as owner_reference,
@@ -139,6 +140,7 @@ __all__ = [
     "decode",
     "encode",
     "field",
+    "hashed_name",
     "is_owned_by",
     "is_true",
     "owner_reference",

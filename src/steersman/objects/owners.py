@@ -1,16 +1,27 @@
-"""Owners: which object belongs to which, and which field manager to which program."""
+"""Owners: which object belongs to which, what a child is named, and which field manager belongs to which program."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from hashlib import blake2b
+from typing import Any, cast
 
 import msgspec
 
 from steersman.errors import OwnershipError
 from steersman.objects.difference import to_json
-from steersman.objects.document import decode
+from steersman.objects.document import decode, encode_custom
 from steersman.objects.metadata import OwnerReference
 from steersman.objects.options import ResourceOptions
 from steersman.objects.resource import Object
+from steersman.objects.struct import Struct
 from steersman.objects.unstructured import Unstructured, uid_of
+
+#: The alphabet of generated names: without vowels, so that no name spells a word.
+_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
+_HASH_CHARACTERS = 10
+#: The longest name that is also a valid label value, and the name of a Pod or a Service.
+_NAME_CHARACTERS_MAX = 63
 
 
 def owner_reference(
@@ -87,6 +98,41 @@ def _references(owned: Object | Unstructured) -> list[OwnerReference]:
         trees = owned.metadata.get("ownerReferences") or ()
         return [decode(OwnerReference, msgspec.json.encode(each)) for each in trees]
     return owned.metadata.owner_references or []
+
+
+def hashed_name(parent: Object | Unstructured | str, data: object, collisions: int = 0) -> str:
+    """The name of a child that is replaced, not changed, when ``data`` changes: ``hashed_name(site, site.spec.settings)``.
+
+    The same parent, data and count give the same name, in every process; other data give another name. The order of map
+    keys and unset fields do not matter. ``data`` is anything that JSON can hold: a spec, a map, a list, a text.
+    If another object already has the name, raise ``collisions`` by one and store it in the parent's status, as the
+    ``collisionCount`` of a Deployment. A name has at most 63 characters: a longer parent's name is cut.
+    """
+    name = parent if isinstance(parent, str) else parent.key.name
+    if not name:
+        raise ValueError("hashed_name: the parent has no name; pass an object or a text with one")
+    if collisions < 0:
+        raise ValueError(f"hashed_name of {name}: collisions must be at least 0 (got {collisions})")
+    content = msgspec.json.encode([name, collisions, _plain(data)], enc_hook=encode_custom, order="deterministic")
+    rest, digits = int.from_bytes(blake2b(content, digest_size=8).digest()), ""
+    for _ in range(_HASH_CHARACTERS):
+        rest, digit = divmod(rest, len(_ALPHABET))
+        digits += _ALPHABET[digit]
+    return f"{name[: _NAME_CHARACTERS_MAX - _HASH_CHARACTERS - 1].rstrip('-.')}-{digits}"
+
+
+def _plain(data: object) -> Any:
+    """A JSON tree without nulls."""
+    if isinstance(data, Unstructured):
+        return _plain(data.tree)
+    if isinstance(data, Struct):
+        return _plain(to_json(data))
+    if isinstance(data, Mapping):
+        entries = cast("Mapping[str, object]", data)
+        return {name: _plain(value) for name, value in entries.items() if value is not None}
+    if isinstance(data, Sequence) and not isinstance(data, (str, bytes)):
+        return [_plain(each) for each in cast("Sequence[object]", data)]
+    return data
 
 
 def is_manager_of(program: str, manager: str) -> bool:
