@@ -12,7 +12,7 @@ from steersman.aio import Supervisor
 from steersman.controller import claim, claiming
 from steersman.errors import Conflict, OwnershipError
 from steersman.kinds.core_v1 import ConfigMap, Namespace
-from steersman.objects import Key, controller_of, owner_reference
+from steersman.objects import Key, Selector, controller_of, owner_reference
 from steersman.patterns import Outputs, child, reconciles
 from steersman.testing import eventually
 
@@ -256,3 +256,32 @@ async def test_mistakes_are_named(client, home, namespace):
             reconciles(Site, children=wrong)
     with pytest.raises(ValueError, match="needs the labels to select"):
         Outputs(home, pages.children).claimed(Namespace)
+
+
+@pytest.mark.parametrize("nothing", [{}, "", None, Selector()], ids=repr)
+def test_labels_that_are_always_empty_are_refused_where_they_are_declared(nothing):
+    """They would adopt every object: a reconcile is too late to find out, and in a test without orphans nothing happens."""
+    words = "empty labels would adopt every object of the kind; return at least one label"
+    with pytest.raises(ValueError, match=words) as caught:
+        reconciles(Site, children=(child(ConfigMap, claims=lambda site: nothing),))
+    assert str(caught.value) == f"@reconciles(Site): child(ConfigMap, claims=...): {words}"
+    with pytest.raises(ValueError, match=words) as caught:
+        claiming(Site, lambda site: nothing)
+    assert str(caught.value) == f"claiming(Site, ...): {words}"
+
+
+def test_labels_that_depend_on_their_owner_are_declared_without_it():
+    """Whether they are empty is not known before there is an owner; a constant that is not empty is one of them."""
+
+    def cautious(site):
+        try:
+            return site.metadata.labels or {}
+        except Exception:  # noqa: BLE001 - as careful programs do
+            return {}
+
+    def typed(site):
+        return {"app": "web"} if isinstance(site, Site) else {}
+
+    for labels in (cautious, typed, lambda site: {"app": "web"}, lambda site: getattr(site, "chosen", {})):
+        assert reconciles(Site, children=(child(ConfigMap, claims=labels),))
+        assert claiming(Site, labels)

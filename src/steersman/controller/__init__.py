@@ -22,7 +22,7 @@ from steersman.controller.builder import (
 )
 from steersman.controller.cached_kinds import CachedKinds as CachedKinds, CacheRecorder as CacheRecorder
 from steersman.controller.causes import Cause as Cause, Causes as Causes, Request as Request
-from steersman.controller.claims import claim as claim, claiming as claiming
+from steersman.controller.claims import check_claims as check_claims, claim as claim, claiming as claiming
 from steersman.controller.context import (
     NO_EVENTS as NO_EVENTS,
     Context as Context,

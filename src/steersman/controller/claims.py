@@ -8,6 +8,8 @@ Guarantees
 - Each write names the uid and the resource version that was seen. If two owners want the same orphan, one gets it and
   the other gets a `Conflict`, which the runtime retries. A recreated object is a different object.
 - An owner that is being deleted adopts and releases nothing.
+- Empty labels would adopt everything. A function that returns them without reading its owner is rejected where it is
+  declared, and any other one when it is called.
 """
 
 from __future__ import annotations
@@ -58,6 +60,7 @@ def claiming(owner: type[Object], labels: SelectorOf) -> Callable[[View[Any], St
 
     Use it with ``.owns(Pod)``, which reconciles the owners of objects that are already claimed.
     """
+    check_claims(labels, f"claiming({owner.__name__}, ...)")
 
     def claimers(view: View[Any], stores: Stores) -> list[Key]:
         metadata = view.metadata
@@ -71,6 +74,27 @@ def claiming(owner: type[Object], labels: SelectorOf) -> Callable[[View[Any], St
         ]
 
     return claimers
+
+
+class _OwnerRead(BaseException):
+    """The labels depend on the owner. Not an Exception, so that the function does not catch it."""
+
+
+class _UnreadOwner:
+    """Stands for any owner, as long as nothing of it is read."""
+
+    def __getattribute__(self, name: str) -> Any:
+        raise _OwnerRead(name)
+
+
+def check_claims(labels: SelectorOf, where: str) -> None:
+    """Reject a function that returns empty labels for every owner."""
+    try:
+        selected = labels(_UnreadOwner())
+    except (_OwnerRead, Exception):  # noqa: BLE001 - what it returns, or raises, depends on the owner
+        return
+    if not as_selector(selected):
+        raise ValueError(f"{where}: empty labels would adopt every object of the kind; return at least one label")
 
 
 def _checked(owner: Object, kind: type[Any], labels: Labels) -> Selector:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, cast
 
 import msgspec
 
-from steersman.controller import KindLike, Labels, check_kind
+from steersman.controller import KindLike, Labels, check_claims, check_kind
 from steersman.objects import GroupKind, GroupVersionKind, Key, Kind, Object, Unstructured, kind_name
 
 
@@ -187,6 +187,7 @@ class Children:
                 f"{self.where}: child({shown}, claims=...) needs a class and a function from the owner to labels; write"
                 f' child({shown}, claims=lambda owner: {{"app": owner.key.name}})'
             )
+        check_claims(declared.claims, f"{self.where}: child({shown}, claims=...)")
         if not declared.owner_references:
             raise ValueError(
                 f"{self.where}: child({shown}, claims=..., owner_references=False) cannot be combined,"
