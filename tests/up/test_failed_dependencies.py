@@ -1,5 +1,6 @@
 """``up`` and ``run`` with dependencies that cannot be used: a port of another program, and checks that never succeed."""
 
+import os
 import signal
 import socket
 import sys
@@ -97,6 +98,19 @@ async def test_the_timeout_of_detach_includes_the_start_of_the_session(place: Pl
     """What has not started in time does not start later, unseen."""
     text = await place.run("up", "-d", "--timeout", "0.05", code=1)
     assert "has not started within 0.05 s" in text
+    assert "no application is running here" in await place.run("ps")
+
+
+async def test_the_timeout_of_detach_includes_a_session_that_reads_nothing(place: Place):
+    """A process that is suspended before it reads the application must not keep the command."""
+    (place.folder / "sitecustomize.py").write_text(
+        "import os, signal, sys\nif '--background' in sys.orig_argv:\n    os.kill(os.getpid(), signal.SIGSTOP)\n"
+    )
+    place.environment["PYTHONPATH"] = f"{place.folder}{os.pathsep}{place.environment['PYTHONPATH']}"
+    # More than a pipe holds.
+    place.write(f"services:\n  web: {{command: sleep 300, environment: {{BIG: {'x' * 200_000}}}}}\n")
+    text = await place.run("up", "-d", "--timeout", "2", code=1)
+    assert "has not started within 2 s" in text
     assert "no application is running here" in await place.run("ps")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import pickle
+import signal
 import subprocess
 import sys
 import tempfile
@@ -126,13 +127,20 @@ async def _spawn(state: Path, whole: Application, *, within: float) -> SessionRe
             stderr=output,
             start_new_session=True,
         )
+        is_sent = False
         try:
-            await asyncio.to_thread(_send, whole, session)
-            record = await wait_for_session(state, has_failed=lambda: session.poll() is not None, within=within)
-        except BaseException:
-            # Else the services would start after this command has reported that they did not.
-            session.terminate()
+            async with asyncio.timeout(within):
+                await asyncio.to_thread(_send, whole, session)
+                is_sent = True
+                record = await wait_for_session(state, has_failed=lambda: session.poll() is not None, within=within)
+        except BaseException as error:
+            # Else the services would start after this command has reported that they did not. A process that has not read
+            # the application has nothing to stop, and the thread that writes it waits for its end.
+            session.send_signal(signal.SIGTERM if is_sent else signal.SIGKILL)
+            session.send_signal(signal.SIGCONT)
             await asyncio.to_thread(session.wait)
+            if isinstance(error, TimeoutError):
+                raise Failure(f"the session in {state} has not started within {within:g} s: try again") from None
             raise
         if record is None and session.returncode == 0:
             # Another command started the session at the same moment: it has taken the change.
