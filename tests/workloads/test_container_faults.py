@@ -208,6 +208,30 @@ async def test_a_container_without_its_object_is_removed_once_the_runtime_answer
     await eventually(lambda: runtime.containers == {})
 
 
+@pytest.mark.parametrize("fails", [False, True], ids=["removed", "removed later"])
+async def test_an_unconfirmed_container_without_its_object_is_removed(
+    plane: ContainerPlane, runtime, monkeypatch, fails
+):
+    """Rule: the id of such a container is not known, but its name and its uid are. A removal that fails is repeated."""
+    create, gate = runtime.create, asyncio.Event()
+
+    async def unconfirmed(launch):
+        await create(launch)
+        await gate.wait()
+        raise ContainerRuntimeError("simulated: no answer")
+
+    monkeypatch.setattr("steersman.workloads.controllers.container_work.RETRY", 0.2)
+    monkeypatch.setattr(runtime, "create", unconfirmed)
+    await plane.container()
+    await eventually(lambda: runtime.containers)
+    await vanish(plane, "web")
+    if fails:
+        runtime.failures["remove"] = ContainerRuntimeError("simulated: busy")
+    gate.set()
+    await eventually(lambda: runtime.containers == {})
+    assert [method for method, _ in runtime.calls].count("remove") == 1 + fails
+
+
 async def test_a_persistent_container_survives_also_if_its_object_lost_its_finalizer(plane: ContainerPlane, runtime):
     runtime.gates["stop"] = asyncio.Event()
     await plane.container(persistent=True, container_name="db")

@@ -78,6 +78,8 @@ class Run(msgspec.Struct, kw_only=True):
     names_holders: bool = False
     """Whether the failure names the processes that hold the ports."""
     name: str = ""
+    names: tuple[str, ...] = ()
+    """The names in the runtime that the container may have got."""
     lifecycle_key: str = ""
     env: Mapping[str, str] = {}
     args: tuple[str, ...] = ()
@@ -126,7 +128,7 @@ class Run(msgspec.Struct, kw_only=True):
 _KEPT: Final = frozenset(
     {
         *("name", "lifecycle_key", "created", "env", "args", "output", "restarts", "restarted_at", "held"),
-        *("stays", "attempted"),
+        *("stays", "attempted", "names"),
         *("startup_stdout", "startup_stderr", "stdout", "stderr"),
     }
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -65,6 +65,7 @@ class ContainerWork:
     def start(self, container: Container, run: Run, launch: ContainerLaunch) -> None:
         """Create and start the container."""
         run.starting = True
+        run.names = runtime_names(container, launch.name)
         self._begin(container.uid, run, "start", self._start(container, launch, self._log(container, run)))
 
     def start_again(self, container: Container, run: Run) -> None:
@@ -95,12 +96,13 @@ class ContainerWork:
         if identity:
             work = self._remove(identity, grace if run.is_alive else None, run.output)
         else:
-            work = self._remove_attempted(container, run.name)
+            work = self._remove_attempted(container.uid, run.names)
         self._begin(container.uid, run, "remove", work)
 
     def remove_lost(self, uid: str, run: Run) -> None:
-        """Remove the container of an object that vanished."""
-        self._begin(uid, run, "remove", self._remove(run.created, 1.0, run.output))
+        """Remove the container of an object that vanished; one that a failed attempt may have created is looked for first."""
+        work = self._remove(run.created, 1.0, run.output) if run.created else self._remove_attempted(uid, run.names)
+        self._begin(uid, run, "remove", work)
 
     def cancel(self, container: Container, run: Run) -> None:
         """Cancel work that creates nothing, such as a build or a pull; its command is killed."""
@@ -281,10 +283,10 @@ class ContainerWork:
             await output.finish()
         return _set_removed
 
-    async def _remove_attempted(self, container: Container, name: str) -> Change:
-        for each in runtime_names(container, name):
+    async def _remove_attempted(self, uid: str, names: Sequence[str]) -> Change:
+        for each in names:
             facts = await self._runner.find(each)
-            if facts is not None and facts.labels.get(UID) == container.uid:
+            if facts is not None and facts.labels.get(UID) == uid:
                 await self._runner.remove(facts.id)
         return _set_removed
 

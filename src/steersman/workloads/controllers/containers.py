@@ -424,7 +424,7 @@ class _Containers:
             self._health.forget(other)
             if run.work:
                 continue
-            if run.removed or run.stays or not run.created:
+            if run.removed or run.stays or not (run.created or run.attempted):
                 if run.output is not None:
                     run.output.stop()
                 self._world.forget(other)
