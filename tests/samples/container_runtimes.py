@@ -9,8 +9,8 @@ import asyncio
 import os
 import shutil
 import subprocess
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, nullcontext
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, nullcontext
 from pathlib import Path
 
 import pytest
@@ -34,11 +34,15 @@ needs_podman = pytest.mark.skipif(
 needs_docker = pytest.mark.skipif(shutil.which("docker") is None, reason="needs the docker command line")
 
 
-def remove_image(tag: str) -> None:
-    """Remove an image from every runtime of these tests."""
-    programs = [["podman"], *([["docker", "--host", DOCKER_ENGINE]] if DOCKER_ENGINE else [])]
-    for program in programs:
-        subprocess.run([*program, "rmi", tag], check=False, capture_output=True)
+@contextmanager
+def temporary_image() -> Iterator[str]:
+    """The tag of an image that the block may build; it is removed at the end, with its containers, however the block ends."""
+    tag = f"localhost/st-{name_suffix()}:1"
+    try:
+        yield tag
+    finally:
+        for program in [["podman"], *([["docker", "--host", DOCKER_ENGINE]] if DOCKER_ENGINE else [])]:
+            subprocess.run([*program, "rmi", "--force", tag], check=False, capture_output=True)
 
 
 def podman(*arguments: str) -> str:

@@ -21,8 +21,8 @@ from samples.container_runtimes import (
     needs_docker,
     needs_podman,
     podman,
-    remove_image,
     runtime,
+    temporary_image,
 )
 from samples.eventually import eventually
 from steersman.aio import Supervisor, name_suffix
@@ -290,13 +290,12 @@ async def test_events_name_the_container(runner):
 
 async def test_an_image_is_built_and_its_output_kept(runner, tmp_path):
     (tmp_path / "Dockerfile").write_text(f'FROM {IMAGE}\nARG COLOR\nRUN ["/bin/sh", "-c", "echo $COLOR > /color"]\n')
-    tag = f"localhost/st-{name_suffix()}:1"
     log = StartupLog(str(tmp_path / "out"), str(tmp_path / "err"))
-    build = ImageBuild(context=str(tmp_path), tags=(tag,), args={"COLOR": "red"})
-    assert not await runner.has_image(tag)
-    await runner.build(build, log)
-    assert await runner.has_image(tag)
-    remove_image(tag)
+    with temporary_image() as tag:
+        build = ImageBuild(context=str(tmp_path), tags=(tag,), args={"COLOR": "red"})
+        assert not await runner.has_image(tag)
+        await runner.build(build, log)
+        assert await runner.has_image(tag)
 
 
 async def test_errors_say_what_failed(runner, tmp_path):

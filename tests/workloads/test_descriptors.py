@@ -15,9 +15,8 @@ from workloads.plane import workloads_plane
 from workloads.test_processes import Events, launch, until_gone, until_logged
 
 from bench.busybox_image import IMAGE
-from samples.container_runtimes import needs_podman, remove_image, runtime
+from samples.container_runtimes import needs_podman, runtime, temporary_image
 from samples.eventually import eventually
-from steersman.aio import name_suffix
 from steersman.workloads.kinds import (
     AddedProbe,
     AddedProbeSchedule,
@@ -96,14 +95,11 @@ async def test_a_probe_has_no_other_descriptor(tmp_path: Path):
 async def test_a_container_and_its_build_have_no_other_descriptor(tmp_path: Path):
     (tmp_path / "Dockerfile").write_text(f"FROM {IMAGE}\nRUN ({LEAKS}) > /built\n")
     build = ContainerBuildContext(context=str(tmp_path), dockerfile=str(tmp_path / "Dockerfile"))
-    tag = f"localhost/st-{name_suffix()}:1"
-    try:
+    with temporary_image() as tag:
         async with runtime("podman", tmp_path) as runner, container_plane(tmp_path, runner) as plane:
             script = f'test "$(cat /built)" = looked && test "$({LEAKS})" = looked'
             await plane.container("web", image=tag, build=build, command="/bin/sh", args=["-c", script])
             assert (await plane.until_state("web", "Exited")).exit_code == 0
-    finally:
-        remove_image(tag)
 
 
 @pytest.mark.parametrize(

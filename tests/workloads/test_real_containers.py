@@ -13,7 +13,7 @@ import pytest
 from workloads.container_plane import ContainerPlane, container_controllers, container_plane
 
 from bench.busybox_image import IMAGE
-from samples.container_runtimes import needs_docker, needs_podman, podman, remove_image, runtime
+from samples.container_runtimes import needs_docker, needs_podman, podman, runtime, temporary_image
 from samples.eventually import eventually
 from steersman.aio import name_suffix
 from steersman.client import MergePatch
@@ -222,12 +222,12 @@ async def test_an_image_is_built_and_run(plane: ContainerPlane, tmp_path):
     """Building -> Starting -> Exited, with the output of the build in its file."""
     (tmp_path / "Dockerfile").write_text(f'FROM {IMAGE}\nRUN ["/bin/sh", "-c", "echo built > /made"]\n')
     build = ContainerBuildContext(context=str(tmp_path), dockerfile=str(tmp_path / "Dockerfile"))
-    tag = f"localhost/st-{name_suffix()}:1"
-    await shell(plane, "built", "test $(cat /made) = built", image=tag, build=build)
-    status = await plane.until_state("built", "Exited")
-    assert status.exit_code == 0
-    assert status.startup_std_out_file is not None
-    assert "/made" in await asyncio.to_thread(Path(status.startup_std_out_file).read_text)
+    with temporary_image() as tag:
+        await shell(plane, "built", "test $(cat /made) = built", image=tag, build=build)
+        status = await plane.until_state("built", "Exited")
+        assert status.exit_code == 0
+        assert status.startup_std_out_file is not None
+        assert "/made" in await asyncio.to_thread(Path(status.startup_std_out_file).read_text)
 
 
 async def test_a_persistent_container_is_adopted_by_the_next_control_plane(tmp_path):
@@ -300,20 +300,23 @@ async def test_new_controllers_stop_a_container_whose_last_known_state_is_buildi
     name = f"st-{name_suffix()}"
     (tmp_path / "Dockerfile").write_text(f"FROM {IMAGE}\n")
     build = ContainerBuildContext(context=str(tmp_path), dockerfile=str(tmp_path / "Dockerfile"))
-    spec = {"build": build, "image": f"localhost/{name}:1", "mode": "persistent", "container_name": name}
-    async with ControlPlane(resources=KINDS, controllers=["garbage-collector-controller"]) as server:
-        async with container_controllers(server.client, tmp_path, runner) as plane:
-            await shell(plane, "db", "trap 'exit 5' TERM; while :; do sleep 0.1; done", **spec)
-            await plane.until_state("db", "Running")
-        await server.client.patch(
-            Container, Key("", "db"), MergePatch({"status": {"state": "Building"}}), subresource="status"
-        )
-        await server.client.patch(Container, Key("", "db"), MergePatch({"spec": {"stop": True}}))
-        watch = server.client.watch(Container)
-        async with watch as events, container_controllers(server.client, tmp_path, runner) as plane:
-            states = await states_until(events, "db", "Exited")
-            # It runs until the stop begins, and a status may say so.
-            assert [each for each in states if each != "Running"] == ["Building", "Pending", "Stopping", "Exited"]
-            await plane.delete(Container, "db")
-    await runner.remove(name)
-    remove_image(f"localhost/{name}:1")
+    with temporary_image() as tag:
+        spec = {"build": build, "image": tag, "mode": "persistent", "container_name": name}
+        try:
+            async with ControlPlane(resources=KINDS, controllers=["garbage-collector-controller"]) as server:
+                async with container_controllers(server.client, tmp_path, runner) as plane:
+                    await shell(plane, "db", "trap 'exit 5' TERM; while :; do sleep 0.1; done", **spec)
+                    await plane.until_state("db", "Running")
+                await server.client.patch(
+                    Container, Key("", "db"), MergePatch({"status": {"state": "Building"}}), subresource="status"
+                )
+                await server.client.patch(Container, Key("", "db"), MergePatch({"spec": {"stop": True}}))
+                watch = server.client.watch(Container)
+                async with watch as events, container_controllers(server.client, tmp_path, runner) as plane:
+                    states = await states_until(events, "db", "Exited")
+                    # It runs until the stop begins, and a status may say so.
+                    states = [each for each in states if each != "Running"]
+                    assert states == ["Building", "Pending", "Stopping", "Exited"]
+                    await plane.delete(Container, "db")
+        finally:
+            await runner.remove(name)
