@@ -35,5 +35,6 @@ from steersman.cache.store import Store as Store, UnknownIndex as UnknownIndex
 from steersman.cache.stored_object import StoredObject as StoredObject, StoredView as StoredView, is_older as is_older
 
 __all__ = [
+    "Cache",
     "KindOptions",
 ]
