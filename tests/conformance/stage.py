@@ -12,6 +12,7 @@ from conformance.player import Play, Server, play
 from conformance.recording import Recording
 from conformance.report import Outcome, Totals, compare
 from conformance.scenario import Scenario
+from conformance.settlement import SETTLEMENT
 
 #: Scenarios under way at a time: most of one is waiting for an answer.
 AT_ONCE = 24
@@ -40,6 +41,10 @@ class Stage:
         """What the reference and the subject are called."""
         reference = self.reference.name if isinstance(self.reference, Server) else "recorded engine"
         return reference, self.subject.name if self.subject else "recording"
+
+    @property
+    def _servers(self) -> list[Server]:
+        return [server for server in (self.reference, self.subject) if isinstance(server, Server)]
 
     @property
     def can_repeat(self) -> bool:
@@ -76,9 +81,10 @@ class Stage:
         chosen = list(scenarios)
         fresh = [scenario for scenario in chosen if not scenario.forgotten]
         await asyncio.gather(*(one(scenario) for scenario in fresh if not scenario.alone))
-        for scenario in fresh:
-            if scenario.alone:
-                await one(scenario)
+        if alone := [scenario for scenario in fresh if scenario.alone]:
+            await asyncio.gather(*(play(server, SETTLEMENT) for server in self._servers))
+        for scenario in alone:
+            await one(scenario)
         forgotten = [scenario for scenario in chosen if scenario.forgotten]
         if forgotten and await self._forget():
             await asyncio.gather(*(one(scenario) for scenario in forgotten))
@@ -86,9 +92,8 @@ class Stage:
 
     async def _forget(self) -> bool:
         """Make both servers forget; whether they did."""
-        servers = [server for server in (self.reference, self.subject) if isinstance(server, Server)]
         # an engine against itself forgets once
-        ways = {server.host: server.forget for server in servers}.values()
+        ways = {server.host: server.forget for server in self._servers}.values()
         if None in ways:
             return False
         for way in ways:

@@ -314,7 +314,7 @@ SCENARIOS = [
                 put(f"{path}/b", merged(body, {"metadata": {"name": "b"}})), post(path, body), get(f"{path}/a"), delete(f"{path}/a"),
             )
         ),
-        alone=True,  # a webhook of another scenario that selects namespaces would need the one that is gone
+        alone=True,  # a webhook or policy of another scenario that selects namespaces would need the one that is gone
     ),
     scenario(
         "addresses-of-a-pod", "Kinds, Subresources",
