@@ -146,7 +146,7 @@ data: {a: "$HOME ${X", b: "1"}
     application = load(tmp_path, files)
     assert [item["metadata"]["name"] for item in application.objects] == ["one", "two", "three"]
     assert application.objects[0]["data"] == {"a": "$HOME ${X", "b": "1"}
-    assert application.objects[1]["spec"] == {"n": 10, "on": True, "f": 1.5, "t": "22:22"}
+    assert application.objects[1]["spec"] == {"n": 8, "on": True, "f": 1.5, "t": "22:22"}
     assert tmp_path / "k8s/a.yaml" in application.files
     found = problems(tmp_path, {**files, "k8s/a.yaml": "apiVersion: v1\nkind: Pod\n---\na: 1\n"})
     assert "a.yaml:1:1: the object of kind 'Pod' needs metadata.name" in found

@@ -16,6 +16,7 @@ from steersman.golang import (
     quoted,
     uri_problem,
     url_problem,
+    yaml_scalar,
 )
 
 
@@ -171,3 +172,47 @@ def test_what_is_wrong_with_base64_is_found_behind_much_that_is_right(text):
     alone, behind = base64_problem(text), base64_problem("A\nAAA" * 1_000 + text)
     place = alone.rpartition(" ")[2]
     assert behind == (alone.removesuffix(place) + str(int(place) + 5_000) if alone else "")
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("", None),
+        ("~", None),
+        ("on", True),
+        ("N", False),
+        ("yEs", "yEs"),
+        ("010", 8),
+        ("08", 8),
+        ("0644", 0o644),
+        ("0X1F", 31),
+        ("0O17", 15),
+        ("-0b11", -3),
+        ("1_000", 1000),
+        ("_1", "_1"),
+        ("1e3", 1000),
+        ("-.5", -0.5),
+        ("1e999", "1e999"),
+        ("1:30", "1:30"),
+        ("2001-01-01", "2001-01-01"),
+        ("-9223372036854775808", -(2**63)),
+        ("0777777777777777777777777", 777777777777777777777777.0),
+        ("0xFFFFFFFFFFFFFFFFFF", "0xFFFFFFFFFFFFFFFFFF"),
+        ("nan", "nan"),
+    ],
+)
+def test_plain_scalars_of_yaml(text: str, value: object) -> None:
+    """As kubectl prints them; `tests/client/test_kubeconfig_merging.py` compares with it."""
+    found = yaml_scalar(text)
+    assert (found, type(found)) == (value, type(value))
+
+
+@pytest.mark.parametrize("text", [".inf", "-.Inf", ".NaN"])
+def test_numbers_that_json_lacks_are_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="json: unsupported value"):
+        yaml_scalar(text)
+
+
+def test_many_digits_of_yaml_are_read_in_linear_time() -> None:
+    assert yaml_scalar("9" * 1_000_000) == "9" * 1_000_000
+    assert yaml_scalar("0x" + "f" * 1_000_000) == "0x" + "f" * 1_000_000

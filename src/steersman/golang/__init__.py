@@ -47,6 +47,7 @@ if TYPE_CHECKING:
         printed_value as printed_value,
         type_name as type_name,
     )
+    from steersman.golang.yaml_scalars import yaml_scalar as yaml_scalar
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
@@ -66,6 +67,7 @@ else:
             "steersman.golang.times": ["time_problem"],
             "steersman.golang.url": ["is_uri", "uri_problem", "url_problem"],
             "steersman.golang.values": ["deeply_equal", "printed_value", "type_name"],
+            "steersman.golang.yaml_scalars": ["yaml_scalar"],
         },
     )
 

@@ -10,7 +10,6 @@ Guarantees
 
 from __future__ import annotations
 
-import math
 import re
 from operator import add
 from typing import Any, NamedTuple, cast
@@ -31,7 +30,7 @@ from steersman.apiserver.json_trees import (
     memory_max,
     too_dense,
 )
-from steersman.golang import quoted
+from steersman.golang import quoted, yaml_scalar
 from steersman.patches import MAX_DEPTH
 
 #: The number of values that a text may have beyond its bytes, after expanding aliases: a short text is a short
@@ -41,12 +40,6 @@ _VALUES_SPARE = 10_000
 _TEXT_MAX = 3 * 1024 * 1024
 #: The C parser is many times faster, where available.
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-_BOOLS = {
-    name: value for value, names in ((True, "y yes on true"), (False, "n no off false")) for name in names.split()
-}
-_NULLS = frozenset({"", "~", "null", "Null", "NULL"})
-_INTEGER = re.compile(r"[-+]?(?:0x[0-9a-fA-F]+|0b[01]+|0o[0-7]+|[0-9]+)")
-_FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
 _WORDS = {"mapping values are not allowed here": "mapping values are not allowed in this context"}
 _MERGE = "<<"
 #: How many different names of fields are shared.
@@ -215,8 +208,8 @@ class _Builder:
         if event.style or event.tag is not None:
             return text
         try:
-            return _scalar(text)
-        except UnreadableYaml as error:
+            return yaml_scalar(text)
+        except ValueError as error:
             self._no_json = self._no_json or str(error)
             return None
 
@@ -326,51 +319,3 @@ def _source(value: Any) -> str:
     if value is None:
         return "interface {}(nil)"
     return quoted(value) if isinstance(value, str) else str(value).lower()
-
-
-_NOT_FINITE = {
-    **dict.fromkeys((".inf", ".Inf", ".INF", "+.inf", "+.Inf", "+.INF"), "+Inf"),
-    **dict.fromkeys(("-.inf", "-.Inf", "-.INF"), "-Inf"),
-    **dict.fromkeys((".nan", ".NaN", ".NAN"), "NaN"),
-}
-
-
-def _scalar(text: str) -> Any:
-    """The value of a plain scalar."""
-    if text in _NULLS:
-        return None
-    if text.lower() in _BOOLS and text in {text.lower(), text.title(), text.upper()}:
-        return _BOOLS[text.lower()]
-    digits = text.replace("_", "")
-    if _INTEGER.fullmatch(digits) and digits[-1:] != "_":
-        return _integer(digits, text)
-    if _FLOAT.fullmatch(digits):
-        return _float(digits, text)
-    if text in _NOT_FINITE:
-        raise UnreadableYaml(f"json: unsupported value: {_NOT_FINITE[text]}")
-    return text
-
-
-def _float(digits: str, text: str) -> Any:
-    value = float(digits)
-    if math.isinf(value):
-        # As in Go, a number that does not fit a double is a string.
-        return text
-    return int(value) if value.is_integer() and abs(value) < 2**63 else value
-
-
-def _integer(digits: str, text: str) -> Any:
-    sign = -1 if digits.startswith("-") else 1
-    bare = digits.lstrip("+-")
-    try:
-        is_octal = len(bare) > 1 and bare[0] == "0" and bare[1].isdigit()
-        value = sign * (int(bare, 8) if is_octal else int(bare, 0))
-        return value if abs(value) < 2**63 else float(value)
-    except OverflowError:
-        return text
-    except ValueError:
-        try:
-            value = float(digits)
-        except ValueError:
-            return text
-        return text if math.isinf(value) else value

@@ -11,14 +11,9 @@ from steersman.application.syntax.documents import is_kubernetes_object, read_do
 from steersman.application.syntax.nodes import ListNode, MapNode, Node, Origin, ScalarNode
 from steersman.application.syntax.report import Report, shown
 from steersman.application.syntax.values import Values, absolute
+from steersman.golang import yaml_scalar
 from steersman.objects import Tree
 
-_BOOLEANS = {
-    **dict.fromkeys(("y", "Y", "yes", "Yes", "YES", "on", "On", "ON", "true", "True", "TRUE"), True),
-    **dict.fromkeys(("n", "N", "no", "No", "NO", "off", "Off", "OFF", "false", "False", "FALSE"), False),
-}
-_INTEGER = re.compile(r"[-+]?[0-9]{1,18}")
-_FLOAT = re.compile(r"[-+]?(?:[0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))(?:[eE][-+]?[0-9]{1,3})?")
 _FILES_MAX = 500
 
 
@@ -95,11 +90,9 @@ def plain(node: Node) -> Any:
 
 
 def _scalar(node: ScalarNode) -> str | float | bool | None:
-    text = node.text
     if not node.is_plain or node.is_null:
-        return None if node.is_null else text
-    if text in _BOOLEANS:
-        return _BOOLEANS[text]
-    if _INTEGER.fullmatch(text):
-        return int(text)
-    return float(text) if _FLOAT.fullmatch(text) else text
+        return None if node.is_null else node.text
+    try:
+        return yaml_scalar(node.text)
+    except ValueError:  # JSON has no infinity
+        return node.text

@@ -15,6 +15,8 @@ from typing import Any, cast
 
 import yaml
 
+from steersman.golang import yaml_scalar
+
 # libyaml's parser is written in C; both yield the same events, one at a time, without recursion.
 _Loader: type[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -22,14 +24,7 @@ MAX_DEPTH = 100
 # Enough for thousands of clusters. The pure Python parser is many times slower per value.
 MAX_VALUES = 250_000 if yaml.__with_libyaml__ else 50_000
 
-_NULL = frozenset({"", "~", "null", "Null", "NULL"})
-_TRUE = frozenset({"y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"})
-_FALSE = frozenset({"n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF"})
-_INTEGER = re.compile(r"[-+]?(?:[0-9][0-9_]*|0x[0-9a-fA-F_]+|0o[0-7_]+|0b[01_]+)")
-_NUMBER = re.compile(r"[-+]?(?:[0-9][0-9_]*(?:\.[0-9_]*)?|\.[0-9_]+)(?:[eE][-+]?[0-9]+)?")
 _STRING_TAG = "tag:yaml.org,2002:str"
-# Longer than any meaningful number; int() takes more than linear time in the number of digits.
-_MAX_DIGITS = 400
 
 
 class YamlError(Exception):
@@ -178,33 +173,5 @@ class _Builder:
 
 
 def _scalar(event: yaml.ScalarEvent) -> Any:
-    text = event.value
     # implicit[0]: a plain scalar without a tag; all others are strings.
-    if not event.implicit[0] or event.tag == _STRING_TAG:
-        return text
-    if text in _NULL:
-        return None
-    if text in _TRUE:
-        return True
-    if text in _FALSE:
-        return False
-    return _number(text)
-
-
-def _number(text: str) -> int | float | str:
-    if len(text) > _MAX_DIGITS or text[0] not in "-+.0123456789":
-        return text
-    if _INTEGER.fullmatch(text):
-        digits = text.replace("_", "")
-        prefix = digits.lstrip("-+")[:2]
-        try:
-            # "08" is decimal; only an explicit prefix changes the base.
-            return int(digits, 0) if prefix in {"0x", "0o", "0b"} else int(digits)
-        except ValueError:
-            return text
-    if _NUMBER.fullmatch(text):
-        try:
-            return float(text.replace("_", ""))
-        except ValueError:
-            return text
-    return text
+    return yaml_scalar(event.value) if event.implicit[0] and event.tag != _STRING_TAG else event.value

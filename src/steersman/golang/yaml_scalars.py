@@ -1,0 +1,64 @@
+"""The values of YAML's plain scalars, as Go's YAML packages read them for Kubernetes.
+
+Guarantees
+- ``on`` and ``y`` are booleans, ``010`` is eight, ``1e3`` is a thousand; a date and ``1:30`` are strings.
+- A number that does not fit a double is a string. Infinities and NaN, which JSON cannot express, raise `ValueError`.
+- Long digits take linear time.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+
+_BOOLS = {
+    name: value for value, names in ((True, "y yes on true"), (False, "n no off false")) for name in names.split()
+}
+_NULLS = frozenset({"", "~", "null", "Null", "NULL"})
+_FIRST = frozenset("+-.0123456789")
+_BASES = {"0x": 16, "0o": 8, "0b": 2}
+_INTEGER = re.compile(r"[-+]?(?:0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO][0-7]+|[0-9]+)")
+_FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
+_NOT_FINITE = {
+    **dict.fromkeys((".inf", ".Inf", ".INF", "+.inf", "+.Inf", "+.INF"), "+Inf"),
+    **dict.fromkeys(("-.inf", "-.Inf", "-.INF"), "-Inf"),
+    **dict.fromkeys((".nan", ".NaN", ".NAN"), "NaN"),
+}
+
+
+def yaml_scalar(text: str) -> str | float | bool | None:
+    """The value of a plain scalar."""
+    if text in _NULLS:
+        return None
+    if text.lower() in _BOOLS and text in {text.lower(), text.title(), text.upper()}:
+        return _BOOLS[text.lower()]
+    if text in _NOT_FINITE:
+        raise ValueError(f"json: unsupported value: {_NOT_FINITE[text]}")
+    if text[0] not in _FIRST:
+        return text
+    digits = text.replace("_", "")
+    found = _integer(digits) if _INTEGER.fullmatch(digits) else None
+    if found is not None:
+        return found
+    return _float(digits, text) if _FLOAT.fullmatch(digits) else text
+
+
+def _integer(digits: str) -> float | None:
+    """The value of a whole number; None if it is too large or has digits that its base lacks."""
+    bare = digits.lstrip("+-")
+    base = _BASES.get(bare[:2].lower()) or (8 if bare[0] == "0" else 10)
+    try:
+        value = int(bare, base) * (-1 if digits[0] == "-" else 1)
+    except ValueError:
+        return None
+    if -(2**63) <= value < 2**63:
+        return value
+    return float(value) if 0 < value < 2**64 else None
+
+
+def _float(digits: str, text: str) -> float | str:
+    value = float(digits)
+    if math.isinf(value):
+        # As in Go, a number that does not fit a double is a string.
+        return text
+    return int(value) if value.is_integer() and abs(value) < 2**63 else value
