@@ -137,7 +137,7 @@ def test_importing_the_package_imports_no_room() -> None:
 def test_the_pure_rooms_import_neither_http_nor_asyncio() -> None:
     """The types of a resource can be used where there is no event loop."""
     loaded = modules_after(
-        "import steersman.golang, steersman.objects, steersman.wire, steersman.cel, steersman.schemas, steersman.codegen, steersman.patches"
+        "import steersman.golang, steersman.objects, steersman.wire, steersman.cel, steersman.schemas, steersman.codegen, steersman.patches, steersman.manifests"
     )
     assert loaded.isdisjoint({"aiohttp", "asyncio", "ssl"})
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "steersman"
-PURE_ROOMS = ("golang", "objects", "wire", "cel", "schemas", "codegen", "patches", "kinds")
+PURE_ROOMS = ("golang", "objects", "wire", "cel", "schemas", "codegen", "patches", "manifests", "kinds")
 
 FILE_LINES_MAX = 500
 FUNCTION_LINES_MAX = 70

@@ -7,6 +7,7 @@ Guarantees
 """
 
 import re
+from collections.abc import Iterable
 from typing import NamedTuple, cast
 
 from steersman.errors.status import (
@@ -37,6 +38,7 @@ __all__ = [
     "InternalError",
     "Invalid",
     "KindNotServed",
+    "ManifestError",
     "MethodNotAllowed",
     "NotAcceptable",
     "NotAnIntent",
@@ -399,6 +401,28 @@ class ProtocolError(ApiError):
 
 class DecodeError(ApiError):
     """One object could not be decoded; others are not affected."""
+
+
+class ManifestProblem(NamedTuple):
+    """One mistake in a manifest; ``file`` is empty if the caller named none."""
+
+    file: str
+    line: int
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}: {self.reason}" if self.file else f"line {self.line}: {self.reason}"
+
+
+class ManifestError(ApiError):
+    """A manifest has mistakes: `problems` has the file, line and reason of each, in the order of the text."""
+
+    def __init__(self, problems: Iterable[ManifestProblem]) -> None:
+        self.problems = tuple(problems)
+        super().__init__(self.problems)
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.problems))
 
 
 class ConfigError(ApiError):

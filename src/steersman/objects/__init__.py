@@ -26,6 +26,8 @@ from steersman.objects.difference import (
 from steersman.objects.document import (
     Tree as Tree,
     decode as decode,
+    decode_custom as decode_custom,
+    decode_manifest as decode_manifest,
     decoder_for as decoder_for,
     encode_custom as encode_custom,
     is_partial as is_partial,
@@ -37,6 +39,7 @@ from steersman.objects.hints import (
     declared_hints as declared_hints,
     field_shapes as field_shapes,
     is_struct as is_struct,
+    loosen as loosen,
     structs_in as structs_in,
     unwrap as unwrap,
     wire_names as wire_names,

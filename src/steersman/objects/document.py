@@ -46,15 +46,17 @@ _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 class Document:
     """The bytes an object was decoded from."""
 
-    __slots__ = ("_places", "cls", "partial", "raw", "readable")
+    __slots__ = ("_places", "cls", "is_manifest", "partial", "raw", "readable")
 
-    def __init__(self, cls: type[Struct], raw: bytes, *, partial: bool = False) -> None:
+    def __init__(self, cls: type[Struct], raw: bytes, *, partial: bool = False, is_manifest: bool = False) -> None:
         self.cls = cls
         self.raw = raw
         #: The bytes finally decoded: ``raw``, or ``raw`` without nulls that the types cannot hold.
         self.readable = raw
         #: Whether the bytes are incomplete (a metadata-only read, a transform): a full update would lose fields.
         self.partial = partial
+        #: Whether a person wrote the bytes: the object is an intent, which no server has sent.
+        self.is_manifest = is_manifest
         self._places: list[Place] | None = None
 
     def __copy__(self) -> Document:
@@ -64,7 +66,7 @@ class Document:
         return self
 
     def __reduce__(self) -> tuple[Callable[..., Document], tuple[Any, ...]]:
-        return _rebuild, (self.cls, self.raw, self.readable, self.partial)
+        return _rebuild, (self.cls, self.raw, self.readable, self.partial, self.is_manifest)
 
     def __repr__(self) -> str:
         return f"<document of {len(self.raw)} bytes>"
@@ -101,8 +103,8 @@ class Document:
         return [places.get(ordinal, nowhere) for ordinal in range(max(places) + 1)]
 
 
-def _rebuild(cls: type[Struct], raw: bytes, readable: bytes, partial: bool) -> Document:  # noqa: FBT001 - for pickle
-    document = Document(cls, raw, partial=partial)
+def _rebuild(cls: type[Struct], raw: bytes, readable: bytes, partial: bool, is_manifest: bool) -> Document:  # noqa: FBT001 - for pickle
+    document = Document(cls, raw, partial=partial, is_manifest=is_manifest)
     document.readable = readable
     return document
 
@@ -227,6 +229,24 @@ def decode(cls: type[S], raw: bytes, *, partial: bool = False) -> S:
     raise DecodeError(f"cannot decode {cls.__name__}{problem}") from mismatch
 
 
+def decode_manifest(cls: type[S], raw: bytes) -> S:
+    """Decode an object that a person wrote: a write sends these bytes plus the program's changes, and no defaults.
+
+    The object counts as one that the program made: it can be created and applied.
+    """
+    document = Document(cls, raw, is_manifest=True)
+    try:
+        with tracking(document):
+            return decoder_for(cls).decode(raw)
+    except _UNREADABLE:
+        pass
+    try:
+        return _decode_without_nulls(document, cls)
+    except _UNREADABLE as error:
+        problem = str(error)
+    raise DecodeError(f"cannot decode {cls.__name__}: {problem}")
+
+
 def _decode_without_nulls(document: Document, cls: type[S]) -> S:
     """Decode again without nulls where the types expect a value, as Kubernetes reads them."""
     tree = msgspec.json.decode(document.raw)
@@ -265,9 +285,9 @@ def _without_nulls(value: Any, shape: Shape) -> Any:
 
 
 def origin_of(struct: Struct) -> Origin | None:
-    """Where a struct was read from; None if it was not read."""
+    """Where a struct was read from; None if no server sent it."""
     origin: Any = getattr(struct, "_origin", None)
-    return origin if isinstance(origin, Origin) else None
+    return origin if isinstance(origin, Origin) and not origin.document.is_manifest else None
 
 
 def raw_of(struct: Struct) -> bytes | None:

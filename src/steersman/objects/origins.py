@@ -41,6 +41,11 @@ class Source(Protocol):
         """Whether the bytes are incomplete."""
         ...
 
+    @property
+    def is_manifest(self) -> bool:
+        """Whether a person wrote the bytes, so that no server has sent them."""
+        ...
+
     def place(self, ordinal: int) -> Place:
         """Return the JSON object that the ``ordinal``-th struct was decoded from."""
         ...
