@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import yaml
 
 from steersman.cli.console import tell_failure
 from steersman.cli.failure import Failure
+from steersman.manifests import YamlDocuments
 
-_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+#: How many mistakes of a file are shown.
+_SHOWN_MAX = 10
 
 
 def say(text: str) -> None:
@@ -36,11 +37,11 @@ def read_documents(name: str) -> list[Any]:
         return [msgspec.json.decode(text)]  # an OpenAPI document has megabytes, which take seconds as YAML
     except (msgspec.DecodeError, RecursionError):
         pass
-    try:
-        return [document for document in yaml.load_all(text, Loader=_Loader) if document is not None]
-    except (yaml.YAMLError, RecursionError, ValueError) as error:
-        first = " ".join(str(error).split())
-        raise Failure(f"{shown} is neither YAML nor JSON: {first}; correct it and try again") from error
+    found = YamlDocuments(text)
+    if found.problems:
+        mistakes = "; ".join(f"line {each.line}: {each.reason}" for each in found.problems[:_SHOWN_MAX])
+        raise Failure(f"{shown} is neither YAML nor JSON: {mistakes}; correct it and try again")
+    return [value for value, _ in found.documents]
 
 
 def write_files(files: Mapping[Path, str], *, check: bool) -> int:
