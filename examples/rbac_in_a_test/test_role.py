@@ -9,15 +9,16 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-import yaml
 
-from steersman import ApiServer, Client, MergePatch, ObjectMeta, Unstructured
+from steersman import ApiServer, Client, MergePatch, ObjectMeta
 from steersman.client import Added
 from steersman.errors import Forbidden
 from steersman.kinds.apps_v1 import Deployment, DeploymentSpec
 from steersman.kinds.core_v1 import ConfigMap, Container, Namespace, PodSpec, PodTemplateSpec, Secret
 from steersman.kinds.meta_v1 import LabelSelector
+from steersman.manifests import load_manifests
 
+ROLE = Path(__file__).with_name("role.yaml")
 LABELS = {"site": "home"}
 POD = PodTemplateSpec(
     metadata=ObjectMeta(labels=LABELS), spec=PodSpec(containers=[Container(name="web", image="nginx:1.27")])
@@ -33,8 +34,8 @@ async def operator() -> AsyncIterator[Client]:
     async with ApiServer(authorizer="rbac") as server, Client(server.transport()) as admin:
         for name in ("shop", "other"):
             await admin.create(Namespace(metadata=ObjectMeta(name=name)))
-        for manifest in yaml.safe_load_all(Path(__file__).with_name("role.yaml").read_text(encoding="utf-8")):
-            await admin.create(Unstructured(manifest))
+        for manifest in load_manifests(ROLE.read_bytes(), file=ROLE):
+            await admin.create(manifest)
         await admin.create(ConfigMap(metadata=ObjectMeta(name="site-defaults", namespace="shop")))
         account = server.transport("system:serviceaccount:shop:site-operator")
         async with Client(account, namespace="shop") as client:
