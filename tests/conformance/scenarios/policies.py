@@ -120,6 +120,16 @@ SCENARIOS = [
         *removed(),
     ),
     scenario(
+        "denied-collection",
+        f"{ROWS}, deletecollection",
+        *[post(CM, configmap(name)) for name in "ab"],
+        *installed("request.operation != 'DELETE'"),
+        delete(CM),
+        delete(CM, dryRun="All"),
+        delete(f"{CM}/a"),
+        *removed(),
+    ),
+    scenario(
         "ignored-and-denied",
         ROWS,
         *installed("object.x == 1", {"expression": "false", "message": "no"}, failurePolicy="Ignore"),

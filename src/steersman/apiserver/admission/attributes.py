@@ -71,7 +71,7 @@ class Attributes:
         self.request = request
         self.operation: AdmissionOperation = operation
         self.namespace = namespace
-        #: Empty while a name is not generated yet, and for the deletion of a collection.
+        #: Empty while a name is not generated yet. In the deletion of a collection, that of one object in it.
         self.name = name
         #: None for a deletion.
         self.obj = obj
@@ -100,7 +100,9 @@ class Attributes:
     def refused(self, why: str, causes: tuple[StatusCause, ...] = ()) -> RequestRejected:
         """The rejection of this write: ``raise attributes.refused("it has no owner")``, a 403 that names the object."""
         metadata: Tree = (self.obj or {}).get("metadata", {})
-        return forbidden(self.definition.named, self.name or metadata.get("generateName") or "Unknown", why, causes)
+        # The deletion of a collection names no object.
+        name = "" if self.request.info.verb == "deletecollection" else self.name
+        return forbidden(self.definition.named, name or metadata.get("generateName") or "Unknown", why, causes)
 
     def warn(self, text: str) -> None:
         """Add a warning to an allowed write: kubectl and `Client` show it."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from steersman.apiserver.errors import RequestRejected
 from steersman.apiserver.policies.params import InvalidParams, collected, param_definition
 from steersman.apiserver.policies.policy import Policy
-from steersman.apiserver.policies.stored_policies import Binding
+from steersman.apiserver.policies.stored_policies import Binding, BoundPolicy
 from steersman.apiserver.registry import ResourceRegistry
 from steersman.apiserver.registry.definition import Definition
 from steersman.apiserver.webhooks.matches import Subject
@@ -16,30 +17,34 @@ class Invocation(NamedTuple):
     """One evaluation of a policy, or the problem that prevents it. Without a binding, the problem is the policy's."""
 
     binding: Binding | None
+    #: The resource in whose version the policy gets the write.
+    target: Definition | None = None
     param: Any = None
     problem: str = ""
 
 
-async def invocations(
-    registry: ResourceRegistry, policy: Policy, bindings: list[Binding], subject: Subject
-) -> list[Invocation]:
-    """The invocations of a policy that matches a write."""
+async def invocations(registry: ResourceRegistry, bound: BoundPolicy[Any], subject: Subject) -> list[Invocation]:
+    """The invocations of a policy for a write; none if it does not match."""
+    policy: Policy = bound.policy
     definition: Definition | None = None
     try:
+        target = await policy.constraints.matched(registry, subject)
+        if target is None:
+            return []
         definition = None if policy.params is None else param_definition(registry, policy.params)
-    except InvalidParams as problem:
+    except (InvalidParams, RequestRejected) as problem:
         return [Invocation(None, problem=f"failed to configure policy: {problem}")]
     found: list[Invocation] = []
-    for binding in bindings:
-        if binding.resources is not None and await binding.resources.matched(registry, subject) is None:
-            continue
+    for binding in bound.bindings:
         params: list[Any] = [None]
         try:
+            if binding.resources is not None and await binding.resources.matched(registry, subject) is None:
+                continue
             if definition is not None:
                 storage = subject.attributes.context.storage
                 params = await collected(storage, definition, binding.params, subject.namespace)
-        except InvalidParams as problem:
+        except (InvalidParams, RequestRejected) as problem:
             found.append(Invocation(binding, problem=f"failed to configure binding: {problem}"))
             continue
-        found += [Invocation(binding, each) for each in params]
+        found += [Invocation(binding, target, each) for each in params]
     return found

@@ -57,11 +57,8 @@ class MutatingPolicies(Plugin):
         problems: list[_Problem] = []
         # Policies are chosen by the object before all mutations.
         for each in bound:
-            target = await each.policy.constraints.matched(self._registry, subject)
-            if target is None:
-                continue
-            for binding, param, problem in await invocations(self._registry, each.policy, each.bindings, subject):
-                if problem or binding is None:
+            for binding, target, param, problem in await invocations(self._registry, each, subject):
+                if binding is None or target is None:
                     problems += _problems(each.policy, binding, problem, "Forbidden")
                 else:
                     planned.append((each.policy, binding, param, target))

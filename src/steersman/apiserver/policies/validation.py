@@ -13,7 +13,6 @@ from steersman.apiserver.policies.invocations import invocations
 from steersman.apiserver.policies.stored_policies import Binding, BoundPolicy, StoredPolicies
 from steersman.apiserver.policies.validating_policy import Denial, PolicyVerdict, ValidatingPolicy
 from steersman.apiserver.registry import ResourceRegistry
-from steersman.apiserver.registry.definition import Definition
 from steersman.apiserver.webhooks.hook_call import seen
 from steersman.apiserver.webhooks.matches import Subject, subject_of
 from steersman.apiserver.webhooks.mutation import is_exempt
@@ -46,9 +45,7 @@ class ValidatingPolicies(Plugin):
             return
         evaluation = _Evaluation(subject_of(attributes), self._registry, self._workers)
         for each in bound:
-            target = await each.policy.constraints.matched(self._registry, evaluation.subject)
-            if target is not None:
-                await evaluation.evaluate(each, target)
+            await evaluation.evaluate(each)
         if evaluation.rejections:
             raise evaluation.rejections[0]
 
@@ -62,13 +59,13 @@ class _Evaluation:
         self._registry = registry
         self.rejections: list[RequestRejected] = []
 
-    async def evaluate(self, bound: BoundPolicy[ValidatingPolicy], target: Definition) -> None:
-        """Evaluate a policy for each of its bindings and their parameters."""
+    async def evaluate(self, bound: BoundPolicy[ValidatingPolicy]) -> None:
+        """Evaluate a policy that matches the write, for each of its bindings and their parameters."""
         policy, subject = bound.policy, self.subject
         notes: dict[str, list[str]] = {}
         values: dict[str, Any] | None = None
-        for binding, param, problem in await invocations(self._registry, policy, bound.bindings, subject):
-            if problem or binding is None:
+        for binding, target, param, problem in await invocations(self._registry, bound, subject):
+            if binding is None or target is None:
                 if not policy.ignores_failures:
                     self._reject(policy, binding, problem, "")
                 continue

@@ -86,10 +86,11 @@ async def matched(registry: ResourceRegistry, by: Selecting, subject: Subject) -
 
 async def selected(by: Selecting, subject: Subject) -> bool:
     """Whether the namespace selector and the object selector match a write."""
-    if not await _in_namespace(by.namespace_selector, subject):
-        return False
     selector = by.object_selector
-    return selector is None or any(_has_labels(selector, tree) for tree in (subject.obj(), subject.old()))
+    if selector is not None and not any(_has_labels(selector, tree) for tree in (subject.obj(), subject.old())):
+        return False
+    # The last check: a namespace that is gone rejects only what would match otherwise.
+    return await _in_namespace(by.namespace_selector, subject)
 
 
 def ruled(
@@ -156,10 +157,15 @@ async def _in_namespace(selector: Selector | None, subject: Subject) -> bool:
     attributes = subject.attributes
     if subject.is_namespace and not attributes.subresource and attributes.obj is not None:
         return _has_labels(selector, attributes.obj)
-    record = await attributes.context.read("", "namespaces", "", subject.namespace)
+    return _has_labels(selector, await read_namespace(subject))
+
+
+async def read_namespace(subject: Subject) -> Tree:
+    """The Namespace of a write. Rejects the write if it is gone, as a deletion of what it left behind shows."""
+    record = await subject.attributes.context.read("", "namespaces", "", subject.namespace)
     if record is None:
         raise not_found(Named("", "namespaces"), subject.namespace)
-    return _has_labels(selector, decode_stored(record))
+    return decode_stored(record)
 
 
 def _has_labels(selector: Selector, tree: Tree | None) -> bool:

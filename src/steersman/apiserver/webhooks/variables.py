@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from steersman.apiserver.documents import decode_stored
 from steersman.apiserver.registry.definition import Definition, Tree
-from steersman.apiserver.webhooks.matches import Subject
+from steersman.apiserver.webhooks.matches import Subject, read_namespace
 from steersman.apiserver.webhooks.reviews import options
 from steersman.objects import GroupVersionKind
 
@@ -34,11 +33,10 @@ def request_values(subject: Subject, target: Definition, obj: Tree | None, old: 
 
 
 async def namespace_value(subject: Subject) -> Tree | None:
-    """The Namespace of a write; None for Namespaces and cluster-scoped objects."""
+    """The Namespace of a write; None for Namespaces and cluster-scoped objects. Rejects the write if it is gone."""
     if not subject.namespace or subject.is_namespace:
         return None
-    record = await subject.attributes.context.read("", "namespaces", "", subject.namespace)
-    return None if record is None else decode_stored(record)
+    return await read_namespace(subject)
 
 
 def _kind(gvk: GroupVersionKind) -> Tree:
