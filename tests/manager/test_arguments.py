@@ -34,7 +34,7 @@ MISTAKES = [
     pytest.param(lambda: Manager(name=5), 'name="site-operator"', id="no name"),
     pytest.param(lambda: Manager(name="x", leader=True), 'leader=LeaderElection("x")', id="leader=True"),
     pytest.param(lambda: Manager(leader="lease"), 'LeaderElection("lease")', id="leader is a string"),
-    pytest.param(lambda: Manager(leader=False), "leave leader out", id="leader=False"),
+    pytest.param(lambda: Manager(leader=False), "write leader=None", id="leader=False"),
     pytest.param(lambda: Manager(endpoints=8081), "HttpEndpoints(port=8081)", id="a port"),
     pytest.param(lambda: Manager(endpoints=True), "HttpEndpoints(port=8080)", id="endpoints=True"),
     pytest.param(lambda: Manager(endpoints=False), "leave endpoints out", id="endpoints=False"),

@@ -97,7 +97,7 @@ if TYPE_CHECKING:
         parse_kubeconfig as parse_kubeconfig,
         read_kubeconfig as read_kubeconfig,
     )
-    from steersman.client.configuration.pod_config import in_cluster_config as in_cluster_config
+    from steersman.client.configuration.pod_config import in_cluster_config as in_cluster_config, in_pod as in_pod
     from steersman.client.events.recorder import EventRecorder as EventRecorder, EventStatistics as EventStatistics
     from steersman.client.raw_reads import RawReads as RawReads, RawWatch as RawWatch
     from steersman.client.redaction import redacted_text as redacted_text
@@ -113,7 +113,7 @@ else:
                 "parse_kubeconfig",
                 "read_kubeconfig",
             ],
-            "steersman.client.configuration.pod_config": ["in_cluster_config"],
+            "steersman.client.configuration.pod_config": ["in_cluster_config", "in_pod"],
             "steersman.client.events.recorder": ["EventRecorder", "EventStatistics"],
             "steersman.client.raw_reads": ["RawReads", "RawWatch"],
             "steersman.client.redaction": ["redacted_text"],

@@ -16,7 +16,7 @@ from steersman.controller import ControllerPlan, KindLike, Owners, Planned, chec
 from steersman.errors import ConfigError
 from steersman.manager.endpoints import HttpEndpoints
 from steersman.manager.leader import LeaderElection
-from steersman.objects import GroupKind, is_manager_of, kind_name
+from steersman.objects import UNSET, GroupKind, is_manager_of, kind_name
 
 #: The length of a field manager on a server.
 _NAME_MAX = 128
@@ -33,15 +33,15 @@ def check_client(client: object) -> None:
 
 
 def check_leader(leader: object, name: object) -> None:
-    """Raise `TypeError` unless this is a `LeaderElection` or None.
+    """Raise `TypeError` unless this is a `LeaderElection`, None or left out.
 
     True or a string was probably meant as the Lease's name.
     """
-    if leader is None or isinstance(leader, LeaderElection):
+    if leader is None or leader is UNSET or isinstance(leader, LeaderElection):
         return
     lease = leader if isinstance(leader, str) and leader else name if isinstance(name, str) and name else "my-operator"
     if leader is False:
-        raise TypeError("Manager(leader=False): leave leader out to run without leader election")
+        raise TypeError("Manager(leader=False): write leader=None to run without leader election")
     raise TypeError(
         f'Manager(leader={leader!r}): name the Lease; write Manager(leader=LeaderElection("{lease}")) '
         "with from steersman import LeaderElection"

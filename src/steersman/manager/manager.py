@@ -69,7 +69,7 @@ from steersman.manager.shutdown import Shutdown, reconcile_name
 from steersman.manager.stages import Job, Stage, Stages
 from steersman.manager.state import State
 from steersman.manager.term_controllers import TermControllers
-from steersman.objects import Key, Kind, Object, Resource, Unstructured, kind_name
+from steersman.objects import UNSET, Key, Kind, Object, Resource, UnsetType, Unstructured, kind_name
 from steersman.telemetry import Registry
 from steersman.transport import MeasuredTransport, RequestMeasurements
 from steersman.webhooks import AdmissionHandler, Hook, VersionConverter, WebhookEndpoint, WebhookServer
@@ -80,7 +80,6 @@ if TYPE_CHECKING:
 ObjectT = TypeVar("ObjectT", bound=Object)
 
 _log = logging.getLogger("steersman.manager")
-
 _BLOCKED_KEPT = 20
 
 
@@ -96,6 +95,7 @@ class Manager:
     - Without a client, `run` connects as `Client.connect` does. A manager runs once.
     - ``name`` is the field manager unless the client has one. After a rename, list the earlier names so that the
       manager takes over their fields: ``Manager(name="new", formerly=("old",))``.
+    - Without ``leader``, all processes act at once. In a cluster that is a warning; ``leader=None`` says it is intended.
     - ``namespaces`` limits caches and reconciles of namespaced kinds; empty means all. ``kinds`` overrides it per kind, and
       kinds in ``uncached`` are always read from the server.
     - ``webhook_endpoint`` is the port for webhooks. Without it, they only answer an API server in this process.
@@ -110,7 +110,7 @@ class Manager:
         *,
         name: str = "",
         formerly: Iterable[str] = (),
-        leader: LeaderElection | None = None,
+        leader: LeaderElection | UnsetType | None = UNSET,
         namespaces: Iterable[str] = (),
         kinds: Mapping[AnyKind, KindOptions] | None = None,
         uncached: Iterable[AnyKind] = (),
@@ -124,8 +124,7 @@ class Manager:
         check_endpoints(endpoints)
         check_kinds(kinds, uncached)
         check_seconds("grace", grace)
-        if watchdog is not None:
-            check_seconds("watchdog", watchdog)
+        check_seconds("watchdog", 0 if watchdog is None else watchdog)
         check_name(name)
         self.name = name
         #: Earlier names, whose fields and children this manager takes over.
@@ -259,11 +258,11 @@ class Manager:
 
     def copy(self, *, namespaces: Iterable[str] | None = None, jobs: bool = True) -> Manager:
         """The same controllers, caches and indexes, without leader election and endpoints; without jobs if asked."""
-        names = self.namespaces if namespaces is None else namespaces
         other = Manager(
             name=self.name,
             formerly=self.formerly,
-            namespaces=names,
+            leader=None,
+            namespaces=self.namespaces if namespaces is None else namespaces,
             kinds=with_far_kinds(self._kinds, self.plans, self.namespaces),
             uncached=self._uncached,
             grace=self._shutdown.grace,
@@ -412,6 +411,7 @@ class Manager:
     async def _work(self, cache: ManagedCache) -> None:
         try:
             if self._state.election is None:
+                self._state.warn_unelected(self.name, self.client.server, self.plans)
                 self._state.working = True
                 async with self.events.opened(self.client) as events:
                     await self._reconcile(cache, self.client, events, fresh=False)

@@ -6,9 +6,11 @@ The manager changes this object; its checks, statistics and endpoints read it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Set as AbstractSet
+import logging
+from collections.abc import Set as AbstractSet, Sized
 from datetime import datetime
 from typing import Any
+from urllib.parse import urlsplit
 
 from steersman.aio import Supervisor
 from steersman.client import Client
@@ -17,7 +19,12 @@ from steersman.debug import LeaderStatistics, Phase
 from steersman.manager.caches import ManagedCache
 from steersman.manager.leader import Campaign, LeaderElection
 from steersman.manager.term_controllers import TermControllers
-from steersman.objects import GroupVersionKind, Key
+from steersman.objects import UNSET, GroupVersionKind, Key, UnsetType
+
+_log = logging.getLogger("steersman.manager")
+
+#: Servers that are no cluster: tests in a Pod start their own.
+_THIS_MACHINE = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 def waits_for(controller: Controller, absent: AbstractSet[GroupVersionKind]) -> bool:
@@ -28,8 +35,10 @@ def waits_for(controller: Controller, absent: AbstractSet[GroupVersionKind]) -> 
 class State:
     """The state of one manager."""
 
-    def __init__(self, election: LeaderElection | None) -> None:
-        self.election = election
+    def __init__(self, leader: LeaderElection | UnsetType | None) -> None:
+        self.election = None if leader is UNSET else leader
+        #: Whether the program decided for or against leader election.
+        self._decided = leader is not UNSET
         self.started: datetime | None = None
         self.ended = False
         #: The task that runs `Manager.run`, and whether a signal during startup cancelled it.
@@ -90,6 +99,19 @@ class State:
             return True
         unreadable = self.absent | self.denied
         return len(idle) < len(self.controllers) and all(waits_for(each, unreadable) for each in idle)
+
+    def warn_unelected(self, name: str, server: str, plans: Sized) -> None:
+        """Warn if controllers run in a Pod of a cluster, and nothing keeps a second Pod from acting at the same time."""
+        from steersman.client import in_pod  # noqa: PLC0415 - few programs need it
+
+        host = urlsplit(server).hostname or "localhost"
+        if self._decided or not plans or host in _THIS_MACHINE or not in_pod():
+            return
+        _log.warning(
+            "no leader election: while two Pods of this program run, as in a rollout, both act at once; write"
+            ' Manager(leader=LeaderElection("%s")), or leader=None if that is intended',
+            name or "my-operator",
+        )
 
     def leader(self, client: Client | None) -> LeaderStatistics | None:
         """Who leads; None without leader election."""

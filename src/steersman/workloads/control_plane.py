@@ -210,7 +210,7 @@ class DeveloperControlPlane:
         tasks = await stack.enter_async_context(aio.Supervisor())
         stack.callback(tasks.cancel)
         shutdown.begin(plane, tasks)
-        self._manager = manager = Manager(name="steersman-workloads")
+        self._manager = manager = Manager(name="steersman-workloads", leader=None)
         manager.before_leading(lambda _: logs.following(manager.informers))
         for plan in self._plans(parts, session, world, shutdown):
             manager.add(plan)

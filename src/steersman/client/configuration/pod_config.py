@@ -15,6 +15,15 @@ SERVICE_ACCOUNT_FOLDER = "/var/run/secrets/kubernetes.io/serviceaccount"
 _FILE_LIMIT = 4 << 20
 
 
+def in_pod() -> bool:
+    """Whether this process runs in a Pod: Kubernetes tells every container where its API server is."""
+    return all(_server())
+
+
+def _server() -> tuple[str, str]:
+    return os.environ.get("KUBERNETES_SERVICE_HOST", ""), os.environ.get("KUBERNETES_SERVICE_PORT", "")
+
+
 def in_cluster_config(folder: str | os.PathLike[str] = SERVICE_ACCOUNT_FOLDER) -> Config:
     """Return the configuration of the pod this process runs in.
 
@@ -22,8 +31,8 @@ def in_cluster_config(folder: str | os.PathLike[str] = SERVICE_ACCOUNT_FOLDER) -
     namespace come from the service account's files in `folder`. Raises ConfigError outside a pod, or if the pod mounts
     no service account.
     """
-    host, port = os.environ.get("KUBERNETES_SERVICE_HOST", ""), os.environ.get("KUBERNETES_SERVICE_PORT", "")
-    if not host or not port:
+    host, port = _server()
+    if not in_pod():
         raise ConfigError("not in a pod: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not both set")
     place = os.fspath(folder)
     token_file = f"{place}/token"

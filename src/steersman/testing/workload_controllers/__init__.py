@@ -26,7 +26,7 @@ NAME = "kube-controller-manager"
 
 def workload_manager(node: OwnNode, namespaces: tuple[str, ...] = ()) -> Manager:
     """A manager with all workload controllers, for some namespaces or for all; ``node`` is where Pods run."""
-    manager = Manager(name=NAME, namespaces=namespaces)
+    manager = Manager(name=NAME, leader=None, namespaces=namespaces)
     for kind in (Pod, ReplicaSet, ControllerRevision):
         manager.index(kind, INDEX, index_values)
     for reconciler in (
