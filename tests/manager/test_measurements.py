@@ -130,6 +130,7 @@ def test_gauges_show_what_is_so_at_the_time_of_reading(measurements):
         pending=(),
         index_failures=0,
         scopes=(scope(staleness=90.0, relists=2), scope(staleness=1.0, relists=1)),
+        oldest_deletion=MOMENT - timedelta(minutes=20),
     )
     leader = LeaderStatistics(lease="web/operator", identity="x", leading=True)
     measurements.collect(manager(controller(queue=busy), informers=(informer,), leader=leader))
@@ -148,6 +149,7 @@ def test_gauges_show_what_is_so_at_the_time_of_reading(measurements):
     assert found['steersman_cached_objects{kind="v1, Kind=ConfigMap"}'] == 17
     assert found['steersman_cache_staleness_seconds{kind="v1, Kind=ConfigMap"}'] == 90
     assert found['steersman_cache_relists_total{kind="v1, Kind=ConfigMap"}'] == 3
+    assert found['steersman_oldest_deletion_seconds{kind="v1, Kind=ConfigMap"}'] == 1200
     assert found['leader_election_master_status{name="web/operator"}'] == 1
 
     measurements.collect(manager(controller(), leader=msgspec.structs.replace(leader, leading=False)))
@@ -155,7 +157,16 @@ def test_gauges_show_what_is_so_at_the_time_of_reading(measurements):
     depths = {name: value for name, value in later.items() if name.startswith("workqueue_depth")}
     assert depths == {'workqueue_depth{name="site",controller="site",priority="0"}': 0}
     assert later['leader_election_master_status{name="web/operator"}'] == 0
-    assert not [name for name in later if name.startswith("steersman_cached_objects")]
+    assert not [name for name in later if name.startswith(("steersman_cached_objects", "steersman_oldest_deletion"))]
+
+
+@pytest.mark.parametrize("begun", [None, MOMENT + timedelta(seconds=30)], ids=["none", "grace period"])
+def test_a_deletion_that_is_not_due_has_no_age(measurements, begun):
+    """The deletionTimestamp of a Pod is the end of its grace period."""
+    figures = {"objects": 1, "synced": True, "served": True, "own_writes": 0, "pending": (), "index_failures": 0}
+    informer = InformerStatistics(kind="v1, Kind=Pod", scopes=(), oldest_deletion=begun, **figures)
+    measurements.collect(manager(informers=(informer,)))
+    assert shown(measurements)['steersman_oldest_deletion_seconds{kind="v1, Kind=Pod"}'] == 0
 
 
 def test_counters_go_on_when_a_controller_is_made_anew(measurements):

@@ -30,7 +30,11 @@ from steersman.cache.object_events import EventType as EventType, ObjectEvent as
 from steersman.cache.overlay import Overlay as Overlay
 from steersman.cache.reader import CacheReader as CacheReader, as_selector as as_selector
 from steersman.cache.reflector import Settings as Settings
-from steersman.cache.statistics import InformerStatistics as InformerStatistics, ScopeStatistics as ScopeStatistics
+from steersman.cache.statistics import (
+    InformerStatistics as InformerStatistics,
+    ScopeStatistics as ScopeStatistics,
+    oldest_deletion as oldest_deletion,
+)
 from steersman.cache.store import Store as Store, UnknownIndex as UnknownIndex
 from steersman.cache.stored_object import StoredObject as StoredObject, StoredView as StoredView, is_older as is_older
 

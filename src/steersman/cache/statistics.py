@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from contextlib import suppress
+from datetime import datetime
+from typing import Any
+
 import msgspec
+
+from steersman.cache.stored_object import StoredObject
+from steersman.objects import parse_time
 
 
 class ScopeStatistics(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,3 +45,26 @@ class InformerStatistics(msgspec.Struct, frozen=True, kw_only=True):
     transform_failures: int = 0
     #: Whether the program works without the kind.
     optional: bool = False
+    #: The deletionTimestamp of the program's own object that has waited longest to be gone; None if none waits.
+    oldest_deletion: datetime | None = None
+
+
+class _Metadata(msgspec.Struct, gc=False):
+    deletion_timestamp: Any = msgspec.field(name="deletionTimestamp", default=None)
+
+
+class _Deleted(msgspec.Struct, gc=False):
+    metadata: _Metadata = msgspec.field(default_factory=_Metadata)
+
+
+_decoder = msgspec.json.Decoder(_Deleted)
+
+
+def oldest_deletion(objects: Iterable[StoredObject]) -> datetime | None:
+    """The earliest deletionTimestamp of these objects, all of which are being deleted; None without one."""
+    times = (_decoder.decode(each.raw).metadata.deletion_timestamp for each in objects)
+    # The server writes all times in the same form, in UTC, so that texts sort by time.
+    earliest = min((time for time in times if isinstance(time, str)), default="")
+    with suppress(ValueError):
+        return parse_time(earliest)
+    return None

@@ -16,13 +16,13 @@ Guarantees
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
 from msgspec import structs
 
-from steersman.cache import Cache, Informer, InformerStatistics, KindOptions
+from steersman.cache import Cache, Informer, InformerStatistics, KindOptions, StoredObject, oldest_deletion
 from steersman.client import Client
 from steersman.controller import ControllerPlan
 from steersman.objects import Kind, Object
@@ -131,8 +131,15 @@ class ManagedCache(Cache):
     def statistics(self) -> tuple[InformerStatistics, ...]:
         """The statistics of every informer."""
         optional = self._optional()
-        found = [(kind, shared.informer.statistics()) for kind, shared in self._shared.items()]
-        return tuple(structs.replace(each, optional=True) if kind in optional else each for kind, each in found)
+        primary = {plan.primary.gvk() for plan in self._held.values()}
+        return tuple(
+            structs.replace(
+                shared.informer.statistics(),
+                optional=kind in optional,
+                oldest_deletion=oldest_deletion(_ending(shared.informer, own=kind.gvk() not in primary)),
+            )
+            for kind, shared in self._shared.items()
+        )
 
     def _optional(self) -> frozenset[AnyKind]:
         """The kinds that no controller needs, such as retired kinds of children."""
@@ -167,6 +174,11 @@ class ManagedCache(Cache):
         required = plan.required_kinds()
         informers = [(kind, self._shared[kind].informer) for kind in plan.kinds() if kind in self._shared]
         return all(informer.synced or (kind not in required and not informer.served) for kind, informer in informers)
+
+
+def _ending(informer: Informer[Any], *, own: bool) -> Iterator[StoredObject]:
+    """The objects that are being deleted; ``own``: only those that this program's field manager has written to."""
+    return (each for each in informer.store if each.deleting and (each.managed_fields or not own))
 
 
 def _is_namespaced(kind: type[Object] | Kind) -> bool | None:

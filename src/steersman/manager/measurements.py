@@ -10,6 +10,7 @@ Guarantees
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from steersman.controller import ControllerStatistics, KeyRecord, ResultLabel
@@ -97,6 +98,7 @@ class Measurements:
         self._cached = registry.gauge(names.CACHED_OBJECTS)
         self._synced = registry.gauge(names.CACHE_SYNCED)
         self._staleness = registry.gauge(names.CACHE_STALENESS)
+        self._deletion = registry.gauge(names.OLDEST_DELETION)
         self._relists = registry.counter(names.CACHE_RELISTS)
         self._relisted: dict[str, int] = {}
         self._shown: set[str] = set()
@@ -134,7 +136,7 @@ class Measurements:
         self._shown = names_now
         for each in statistics.controllers:
             self._collect_controller(each)
-        self._collect_informers(statistics.informers)
+        self._collect_informers(statistics.informers, statistics.now)
         if statistics.leader is not None:
             self._leader.labels(statistics.leader.lease).set(1.0 if statistics.leader.leading else 0.0)
 
@@ -183,9 +185,9 @@ class Measurements:
             count.inc(max(0, value - before.get(counter, 0)))
         series.counted = (each.since, now)
 
-    def _collect_informers(self, informers: Iterable[InformerStatistics]) -> None:
+    def _collect_informers(self, informers: Iterable[InformerStatistics], now: datetime) -> None:
         kinds = {(each.kind,) for each in informers}
-        for gauge in (self._cached, self._synced, self._staleness):
+        for gauge in (self._cached, self._synced, self._staleness, self._deletion):
             for values in gauge.series():
                 if values not in kinds:
                     gauge.remove(*values)
@@ -194,6 +196,9 @@ class Measurements:
             self._cached.labels(each.kind).set(each.objects)
             self._synced.labels(each.kind).set(1.0 if each.synced else 0.0)
             self._staleness.labels(each.kind).set(max((scope.staleness for scope in each.scopes), default=0.0))
+            # The deletionTimestamp of a Pod is the end of its grace period, and may lie in the future.
+            age = (now - each.oldest_deletion).total_seconds() if each.oldest_deletion is not None else 0.0
+            self._deletion.labels(each.kind).set(max(age, 0.0))
             relists = sum(scope.relists for scope in each.scopes)
             self._relists.labels(each.kind).inc(max(0, relists - self._relisted.get(each.kind, 0)))
             self._relisted[each.kind] = relists

@@ -111,6 +111,11 @@ CACHE_STALENESS = GaugeOf(
     ("kind",),
 )
 CACHE_RELISTS = CounterOf("steersman_cache_relists_total", "Complete lists of a kind after the first.", ("kind",))
+OLDEST_DELETION = GaugeOf(
+    "steersman_oldest_deletion_seconds",
+    "How long the oldest deletion of an object that the program manages has lasted; 0 without one.",
+    ("kind",),
+)
 CACHE_SYNCED = GaugeOf("steersman_cache_synced", "1 when the cache of a kind is complete, else 0.", ("kind",))
 
 # --- patterns ---------------------------------------------------------------------------------------------------------
