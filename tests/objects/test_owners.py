@@ -7,7 +7,16 @@ from steersman import ObjectMeta
 from steersman.errors import OwnershipError
 from steersman.kinds.core_v1 import ConfigMap
 from steersman.kinds.rbac_v1 import ClusterRole
-from steersman.objects import Unstructured, controller_of, is_owned_by, owner_reference, set_owner, to_json
+from steersman.objects import (
+    PartialObjectMetadata,
+    Unstructured,
+    controller_of,
+    decode,
+    is_owned_by,
+    owner_reference,
+    set_owner,
+    to_json,
+)
 
 
 def owner(name: str = "home", namespace: str = "web", uid: str = "u-1") -> Site:
@@ -35,6 +44,14 @@ def test_a_controller_reference():
 def test_an_owner_needs_a_uid():
     with pytest.raises(OwnershipError, match="create or read it before"):
         owner_reference(site("home", "web"))
+
+
+def test_an_owner_that_does_not_name_its_kind_is_refused():
+    """The garbage collector would look for a kind that no server has."""
+    raw = b'{"apiVersion":"meta.k8s.io/v1","kind":"PartialObjectMetadata","metadata":{"name":"home","uid":"u-1"}}'
+    for read in (decode(PartialObjectMetadata, raw), Unstructured.decode(raw)):
+        with pytest.raises(OwnershipError, match="home was read as metadata alone"):
+            owner_reference(read)
 
 
 def test_a_second_controller_is_refused_a_second_owner_is_not():

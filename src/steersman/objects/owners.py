@@ -31,6 +31,10 @@ def owner_reference(
     uid = uid_of(owner)
     if not uid:
         raise OwnershipError(f"{owner.kind} {owner.key} has no uid: create or read it before making it an owner")
+    if owner.kind == "PartialObjectMetadata":
+        raise OwnershipError(
+            f"{owner.key} was read as metadata alone, which does not name its kind; read the owner with client.get(KIND, key)"
+        )
     return OwnerReference(
         api_version=owner.api_version,
         kind=owner.kind,
