@@ -1,7 +1,8 @@
 """What a server serves: groups, resources, versions, and their schemas.
 
 Guarantees
-- Answers are cached until `invalidate`; a missing kind is looked up once more before it is reported missing.
+- Answers are cached until `invalidate`; a missing kind or name is looked up once more before it is reported missing.
+- `find` resolves a name as kubectl does.
 - One broken API group does not hide the others: `failures` lists the groups that could not be read.
 """
 
@@ -14,6 +15,7 @@ import msgspec
 
 from steersman.client.bindings import Attempt, Binding, bind_kind
 from steersman.client.session import Session
+from steersman.client.unserved_kinds import name_not_served
 from steersman.errors import ApiError, ApiStatus, KindNotServed, NotFound, ProtocolError, StatusError
 from steersman.objects import GroupVersion, GroupVersionKind, GroupVersionResource, Kind, Unstructured
 from steersman.wire import (
@@ -23,12 +25,15 @@ from steersman.wire import (
     DiscoveryResult,
     HttpRequest,
     ServerVersion,
+    find_resources,
     group_version_path,
+    near_names,
     parse_aggregated_discovery,
     parse_group_list,
     parse_query,
     parse_resource_list,
     parse_version,
+    preferred_resources,
     quote_segment,
 )
 
@@ -51,6 +56,13 @@ class Discovery:
         """All served resources, in all versions."""
         return (await self._all()).resources
 
+    async def groups(self) -> dict[str, tuple[str, ...]]:
+        """The versions of each API group, preferred first; the core group is ``""``."""
+        found: dict[str, tuple[str, ...]] = {}
+        for each in (await self._all()).versions:
+            found[each.group] = (*found.get(each.group, ()), each.version)
+        return found
+
     async def preferred(self) -> dict[str, str]:
         """The preferred version of each API group; the core group is ``""``."""
         return (await self._all()).preferred_versions
@@ -58,6 +70,24 @@ class Discovery:
     async def failures(self) -> dict[GroupVersion, str]:
         """API groups that are registered but could not be read, and why."""
         return (await self._all()).failures
+
+    async def preferred_resources(self, *, namespaced: bool | None = None) -> list[ApiResource]:
+        """Each resource in one version, the preferred one if it has the resource; of one scope, or of both."""
+        return preferred_resources(await self._all(), namespaced=namespaced)
+
+    async def find(self, name: str) -> list[ApiResource]:
+        """The resources that kubectl means by a name: one, or all of a category.
+
+        A name is a plural, a singular, a kind or a short name, alone or with its group (``ingresses.networking.k8s.io``)
+        or with version and group (``deployments.v1.apps``). `KindNotServed` names similar ones and says what to do.
+        """
+        if not (found := find_resources(await self._all(), name)):
+            self.invalidate()
+            found = find_resources(await self._all(), name)
+        if found:
+            return found
+        served = await self._all()
+        raise name_not_served(name, self._server, near_names(served, name), served.failures)
 
     async def resource_of(self, kind: GroupVersionKind) -> ApiResource:
         """The resource that serves a kind; `KindNotServed` explains what to do if none does."""
@@ -112,8 +142,9 @@ class Discovery:
             paths[name] = quote(target, safe="/?&=%")
         return paths
 
-    async def openapi(self, version: GroupVersion) -> dict[str, Any]:
-        """The OpenAPI v3 document of a group-version."""
+    async def openapi(self, version: GroupVersion | str) -> dict[str, Any]:
+        """The OpenAPI v3 document of a group-version: ``openapi("apps/v1")``."""
+        version = GroupVersion.parse(version) if isinstance(version, str) else version
         name = group_version_path(version.group, version.version).lstrip("/")
         paths = await self.openapi_paths()
         if name not in paths:
@@ -121,6 +152,10 @@ class Discovery:
                 f"{self._server} has no OpenAPI document for {version}; it has {', '.join(sorted(paths))}"
             )
         return await self._get_json(paths[name], f"read the OpenAPI of {version}")
+
+    async def openapi_v2(self) -> dict[str, Any]:
+        """The OpenAPI v2 document of the whole server, which is several megabytes; `openapi` reads one group-version."""
+        return await self._get_json("/openapi/v2", "read the OpenAPI v2 document")
 
     async def _get_json(self, target: str, tried: str) -> dict[str, Any]:
         body = await self._get(target, tried)
@@ -164,7 +199,7 @@ class Discovery:
         groups = parse_group_list(
             await self._get("/api", "discover the core group"), await self._get("/apis", "discover the API groups")
         )
-        result = DiscoveryResult(preferred_versions=groups.preferred_versions)
+        result = DiscoveryResult(versions=groups.versions, preferred_versions=groups.preferred_versions)
         for version in groups.versions:
             try:
                 path = group_version_path(version.group, version.version)

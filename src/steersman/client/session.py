@@ -22,7 +22,7 @@ from steersman.client.configuration.secrecy import HiddenHeaders
 from steersman.client.credentials.credentials import Credentials, Headers
 from steersman.client.results import ServerWarning
 from steersman.client.retries import RateLimit, RetryPolicy
-from steersman.client.unserved_kinds import ServedVersions, kind_not_served
+from steersman.client.unserved_kinds import ServedAlternatives, kind_not_served
 from steersman.errors import (
     ApiError,
     ConnectionFailed,
@@ -98,7 +98,7 @@ class SessionOptions(msgspec.Struct, frozen=True, kw_only=True):
     on_warning: Callable[[ServerWarning], None]
     observer: RequestObserver | None = None
     #: Shared by all sessions of a client.
-    versions: ServedVersions = msgspec.field(default_factory=ServedVersions)
+    alternatives: ServedAlternatives = msgspec.field(default_factory=ServedAlternatives)
     #: What was warned of once; also shared.
     warned: dict[tuple[str, ...], None] = msgspec.field(default_factory=dict[tuple[str, ...], None])
 
@@ -338,13 +338,16 @@ class Session:
         return error
 
     async def unserved(self, kind: GroupVersionKind, *, verb: str = "find") -> KindNotServed:
-        """The error for a kind that the server does not serve; it names the versions that the server does serve."""
-        versions = await self._options.versions.of(kind, self._discovered)
-        return kind_not_served(kind, self.server, verb=verb, versions=versions)
+        """The error for a kind that the server does not serve; it names other versions, or kinds of similar names."""
+        instead = await self._options.alternatives.of(kind, self._discovered)
+        return kind_not_served(kind, self.server, verb=verb, instead=instead)
 
-    async def _discovered(self) -> bytes:
-        request = HttpRequest(method="GET", path="/apis", headers=(("Accept", AGGREGATED_DISCOVERY),))
-        return await self.asking_once().send(request, tried=Attempt("discover /apis"))
+    async def _discovered(self) -> list[bytes]:
+        headers, once = (("Accept", AGGREGATED_DISCOVERY),), self.asking_once()
+        return [
+            await once.send(HttpRequest(method="GET", path=path, headers=headers), tried=Attempt(f"discover {path}"))
+            for path in ("/api", "/apis")
+        ]
 
 
 def forget_context(error: ApiError) -> None:

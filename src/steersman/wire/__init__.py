@@ -81,6 +81,12 @@ from steersman.wire.requests import (
     parse_query as parse_query,
     print_query as print_query,
 )
+from steersman.wire.resource_names import (
+    find_resources as find_resources,
+    near_kinds as near_kinds,
+    near_names as near_names,
+    preferred_resources as preferred_resources,
+)
 from steersman.wire.table import (
     Table as Table,
     TableColumn as TableColumn,

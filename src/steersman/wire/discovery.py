@@ -14,7 +14,7 @@ from typing import TypeVar
 import msgspec
 
 from steersman.errors import ProtocolError
-from steersman.objects import GroupVersion, GroupVersionKind, GroupVersionResource
+from steersman.objects import GroupVersion, GroupVersionKind, GroupVersionResource, Kind
 
 T = TypeVar("T")
 
@@ -53,6 +53,10 @@ class ApiResource(msgspec.Struct, frozen=True, kw_only=True):
         """Its name in paths."""
         return GroupVersionResource(self.group, self.version, self.resource)
 
+    def as_kind(self) -> Kind:
+        """The kind as an argument of a client's verbs, which then return `Unstructured` objects."""
+        return Kind(self.gvk.api_version, self.kind)
+
     def subresource(self, name: str) -> ApiSubresource | None:
         """The subresource of that name; None if it is not served."""
         return next((found for found in self.subresources if found.name == name), None)
@@ -69,6 +73,8 @@ class DiscoveryResult(msgspec.Struct, kw_only=True):
     """All resources of a server, as far as they could be read."""
 
     resources: list[ApiResource] = msgspec.field(default_factory=list[ApiResource])
+    #: All groups and versions, best first within each group.
+    versions: list[GroupVersion] = msgspec.field(default_factory=list[GroupVersion])
     #: The preferred version of each group; the core group is the empty string.
     preferred_versions: dict[str, str] = msgspec.field(default_factory=dict[str, str])
     #: The groups and versions that could not be read, and why.
@@ -192,6 +198,7 @@ def parse_aggregated_discovery(*bodies: bytes) -> DiscoveryResult:
         for group in document.items or ():
             name = group.metadata.name
             for version in group.versions or ():
+                result.versions.append(GroupVersion(name, version.version))
                 result.preferred_versions.setdefault(name, version.version)
                 if version.freshness == "Stale":
                     result.failures[GroupVersion(name, version.version)] = (

@@ -1,0 +1,110 @@
+"""Resolves the names that people use for resources, as kubectl does.
+
+Guarantees
+- A category stands for all its resources. A plural wins over short names, and those win over singulars and kinds.
+- Kinds are found in any group, also where a definition's singular differs from its kind, which kubectl refuses.
+- Of several resources with one name, the core group wins, then the first group in the server's order, and in a group
+  its preferred version. A group and version that could not be read comes last.
+- The order needs no request: everything is computed from one `DiscoveryResult`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from steersman.objects import GroupVersion
+from steersman.wire.discovery import ApiResource, DiscoveryResult
+
+_CORE = ("", "v1")
+_NEAR_MAX = 3
+
+
+def find_resources(served: DiscoveryResult, name: str) -> list[ApiResource]:
+    """The resources of a name, such as ``deploy``, ``Deployment``, ``deployments.v1.apps`` or the category ``all``."""
+    if found := [each for each in preferred_resources(served) if name in each.categories]:
+        return found
+    ordered = _ordered(served)
+    word, _, group = name.partition(".")
+    version, dot, rest = group.partition(".")
+    one = (_named(ordered, word, rest, version) if dot else None) or _named(ordered, word, group)
+    one = one or (_of_kind(ordered, word, rest, version) if dot else None) or _of_kind(ordered, word, group)
+    return [one] if one is not None else []
+
+
+def preferred_resources(served: DiscoveryResult, *, namespaced: bool | None = None) -> list[ApiResource]:
+    """Each resource in one version: the preferred one of its group, or the first that has the resource."""
+    found: dict[tuple[str, str], ApiResource] = {}
+    for each in served.resources:
+        if each.kind and namespaced in {None, each.namespaced}:
+            preferred = each.version == served.preferred_versions.get(each.group)
+            key = (each.group, each.resource)
+            if preferred or key not in found:
+                found[key] = each
+    return list(found.values())
+
+
+def near_names(served: DiscoveryResult, name: str) -> list[str]:
+    """The served names that are most similar to a name, best first."""
+    names = (
+        word
+        for each in _ordered(served)
+        for word in (each.resource, each.kind, *each.short_names, *each.categories)
+        if word
+    )
+    return _near(name.partition(".")[0], names)
+
+
+def near_kinds(served: DiscoveryResult, kind: str) -> list[str]:
+    """The served kinds that are most similar to a kind, with their groups and versions, best first."""
+    kinds = {each.kind: each.gvk for each in reversed(preferred_resources(served))}
+    return [f"{each} ({kinds[each].api_version})" for each in _near(kind, kinds)]
+
+
+def _near(name: str, known: Iterable[str]) -> list[str]:
+    import difflib  # noqa: PLC0415 - imported only for an error
+
+    spelled: dict[str, str] = {}
+    for each in known:
+        spelled.setdefault(each.lower(), each)
+    return [spelled[each] for each in difflib.get_close_matches(name.lower(), spelled, n=_NEAR_MAX, cutoff=0.7)]
+
+
+def _ordered(served: DiscoveryResult) -> list[ApiResource]:
+    """The resources, preferred ones first; resources of one version keep the server's order."""
+
+    def rank(each: ApiResource) -> tuple[bool, bool]:
+        version = (each.group, each.version)
+        return GroupVersion(*version) in served.failures, version != _CORE
+
+    return sorted((each for each in served.resources if each.kind), key=rank)
+
+
+def _named(ordered: list[ApiResource], word: str, group: str, version: str = "") -> ApiResource | None:
+    """The resource with this plural, short name or singular; without a version, the group may be abbreviated."""
+    resource, group = _expanded(ordered, word, group)
+    for each in ordered:
+        if resource.lower() in {each.resource, each.singular or each.kind.lower()} and _is_in(each, group, version):
+            return each
+    return None
+
+
+def _expanded(ordered: list[ApiResource], word: str, group: str) -> tuple[str, str]:
+    """The plural and the group of a short name; another word unchanged."""
+    if any(word == each.resource and group in {"", each.group} for each in ordered):
+        return word, group
+    short = [each for each in ordered if word in each.short_names]
+    exact = (each for each in short if group in {"", each.group})
+    begun = (each for each in short if group and each.group.startswith(group))
+    found = next(exact, None) or next(begun, None)
+    return (found.resource, found.group) if found is not None else (word, group)
+
+
+def _of_kind(ordered: list[ApiResource], word: str, group: str, version: str = "") -> ApiResource | None:
+    """The resource whose objects have this kind: a definition may choose a singular unlike its kind."""
+    exact = (each for each in ordered if word == each.kind and _is_in(each, group, version))
+    alike = (each for each in ordered if word.lower() == each.kind.lower() and _is_in(each, group, version))
+    return next(exact, None) or next(alike, None)
+
+
+def _is_in(each: ApiResource, group: str, version: str) -> bool:
+    return each.version == version and group in {"", each.group} if version else each.group.startswith(group)
