@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = [pytest.mark.slow, pytest.mark.alone("its rate of changes needs the machine")]
+pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
 
