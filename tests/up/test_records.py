@@ -4,6 +4,7 @@ import asyncio
 import errno
 import json
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -59,6 +60,32 @@ def test_down_leaves_a_session_alone_that_starts_in_the_place_of_a_dead_one(reco
     with locked(state), pytest.raises(Failure, match="run steersman down again"):
         run_down(DownOptions())
     assert read_record(state) == record
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="processes are started on Linux alone")
+def test_down_keeps_the_record_of_a_killed_session_until_its_containers_are_gone(record, tmp_path, monkeypatch, capsys):
+    """Without the record, no command would look for containers that Docker did not remove, because it did not answer."""
+    state, docker = Path(record.state), tmp_path / "bin" / "docker"
+    record.container_runtime = "docker"
+    write_record(record)
+    (state / "state").mkdir(mode=0o700)
+    containers = state / "state" / "containers"
+    containers.write_text("docker session:shop-1\n")
+    docker.parent.mkdir()
+    docker.write_text("#!/bin/sh\necho Cannot connect to the Docker daemon. >&2\nexit 1\n")
+    docker.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{docker.parent}{os.pathsep}{os.environ['PATH']}")
+    with pytest.raises(
+        Failure, match=r"may still run \(.*Cannot connect to the Docker daemon.*run steersman down again"
+    ):
+        run_down(DownOptions())
+    assert read_record(state) == record
+    # It answers, and has nothing.
+    docker.write_text("#!/bin/sh\n")
+    assert run_down(DownOptions()) == 0
+    assert "cleaned up after it" in capsys.readouterr().err
+    assert read_record(state) is None
+    assert not containers.exists()
 
 
 def test_a_state_folder_has_an_owner_while_it_is_locked(record):

@@ -13,7 +13,7 @@ from samples.eventually import eventually
 from steersman.aio import now
 from steersman.client import MergePatch
 from steersman.objects import Key, ObjectMeta
-from steersman.workloads.containers import ContainerRuntimeError, RuntimeUnavailable, SimulatedContainers
+from steersman.workloads.containers import ContainerRuntimeError, InUse, RuntimeUnavailable, SimulatedContainers
 from steersman.workloads.kinds import (
     RESTARTED_AT,
     Container,
@@ -175,6 +175,18 @@ async def test_leftovers_are_removed_once_the_runtime_answers(tmp_path, runtime,
         await plane.container()
         await plane.until_state("web", "RuntimeUnhealthy")
         runtime.outage = ""
+        await eventually(lambda: "left" not in [each.name for each in runtime.containers.values()])
+
+
+async def test_a_leftover_in_use_is_tried_again(tmp_path, runtime, monkeypatch):
+    """Rule: a network that a container of the user keeps goes later."""
+    monkeypatch.setattr("steersman.workloads.controllers.container_world._HARVEST_AGAIN", 0.1)
+    runtime.add("left")
+    runtime.leftovers = ("left",)
+    runtime.failures["harvest"] = InUse("simulated: network left is being used")
+    async with container_plane(tmp_path, runtime) as plane:
+        await plane.container()
+        await plane.until_state("web", "Running")
         await eventually(lambda: "left" not in [each.name for each in runtime.containers.values()])
 
 

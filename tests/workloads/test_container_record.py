@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from steersman.workloads.containers.container_record import ContainerRecord
+from steersman.workloads.containers.container_record import ContainerRecord, recorded_runtimes
 
 FIRST, SECOND, THIRD = "a" * 64, "b" * 64, "c" * 64
 
@@ -48,3 +48,20 @@ def test_a_record_that_cannot_be_read_stays(tmp_path: Path) -> None:
     record.remove({FIRST})
     assert record.read() == set()
     assert file.exists()
+
+
+def test_a_session_is_recorded_until_nothing_of_it_is_left(tmp_path: Path) -> None:
+    """A session that was killed before its first container may have left a network: down must look for it."""
+    file = tmp_path / "containers"
+    podman = ContainerRecord(file, "podman")
+    for session in ("shop-1", "shop-1", "shop-2"):
+        podman.begin(session)
+    podman.add(FIRST)
+    ContainerRecord(file, "docker").begin("shop-3")
+    assert (podman.sessions(), podman.read()) == ({"shop-1", "shop-2"}, {FIRST})
+    assert recorded_runtimes(file) == {"podman", "docker"}
+    podman.end({"shop-1", "shop-3"})
+    podman.remove({FIRST})
+    assert podman.sessions() == {"shop-2"}
+    podman.end({"shop-2"})
+    assert recorded_runtimes(file) == {"docker"}

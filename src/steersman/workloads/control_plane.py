@@ -30,6 +30,7 @@ from steersman.manager import Manager
 from steersman.objects import Object
 from steersman.objects.field_problems import FieldProblem, problem
 from steersman.workloads.containers import ContainerRuntimeError
+from steersman.workloads.containers.container_record import recorded_runtimes
 from steersman.workloads.controllers.container_execs import container_execs
 from steersman.workloads.controllers.container_network_connections import container_network_connections
 from steersman.workloads.controllers.container_networks import container_networks
@@ -44,7 +45,7 @@ from steersman.workloads.kinds import KINDS
 from steersman.workloads.kinds.immutability import MUTABLE, refused_changes
 from steersman.workloads.launch_subresource import launch_subresource
 from steersman.workloads.log_subresource import Logs
-from steersman.workloads.parts import Parts, real_parts
+from steersman.workloads.parts import Parts, new_runner, real_parts
 from steersman.workloads.session import SessionFolder, open_session
 from steersman.workloads.shutdown import BUDGET, Shutdown
 from steersman.workloads.world import World
@@ -126,18 +127,23 @@ class DeveloperControlPlane:
         return self.shutdown.stopping
 
     async def remove_leftovers(self) -> str:
-        """Remove what killed sessions left in the container runtime, if one of this folder had containers.
+        """Remove what killed sessions left in each container runtime that those of this folder used.
 
-        Returns why they may still be there; empty if none is. A control plane with Containers does it by itself.
+        Returns why something may still be there; empty if nothing is. A control plane with Containers does it by itself, but
+        only in its own runtime.
         """
         assert self.session is not None
         assert self.parts is not None
-        try:
-            if self.session.containers.exists():
-                await self.parts.containers.harvest()
-        except ContainerRuntimeError as error:
-            return str(error)
-        return ""
+        own = self.parts.containers
+        runtimes = recorded_runtimes(self.session.containers)
+        problems: list[str] = []
+        for runtime in sorted(runtimes) if runtimes is not None else [own.name]:
+            runner = own if own.name == runtime else new_runner(self.session, self.parts.processes, runtime)
+            try:
+                await runner.harvest()
+            except ContainerRuntimeError as error:
+                problems.append(str(error))
+        return "; ".join(problems)
 
     @property
     def _running_plane(self) -> ControlPlane:

@@ -43,6 +43,13 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     """Issues the certificates of the session; None: the session does."""
 
 
+def new_runner(session: SessionFolder, processes: ProcessRunner, runtime: str) -> CommandLineRunner:
+    """A runner of Docker or Podman with a new session."""
+    name = f"{''.join(session.root.name.split())[:40]}-{aio.name_suffix(8)}"
+    dialect = DOCKER if runtime == DOCKER.name else PODMAN
+    return CommandLineRunner(dialect, processes, session=name, record=session.containers)
+
+
 @asynccontextmanager
 async def real_parts(
     session: SessionFolder, *, runtime: Literal["podman", "docker"] = "podman", project: str | None = None
@@ -55,9 +62,7 @@ async def real_parts(
         # First, because it issues them while the session starts.
         certificates = await stack.enter_async_context(CertificateProcess())
         processes = await stack.enter_async_context(ZygoteRunner())
-        name = f"{session.root.name[:40]}-{aio.name_suffix(8)}"
-        dialect = DOCKER if runtime == "docker" else PODMAN
-        containers = CommandLineRunner(dialect, processes, session=name, record=session.containers)
+        containers = new_runner(session, processes, runtime)
         prober = await stack.enter_async_context(RealProber(processes))
         yield Parts(
             processes=processes,

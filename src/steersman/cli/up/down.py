@@ -59,9 +59,12 @@ async def _down(options: DownOptions) -> int:
             problem = await _harvest(record)
         except SessionRunning:
             raise Failure(f"{record.name} starts at this moment; run steersman down again to end it") from None
-        tell(f"{record.name}: its session was killed; cleaned up after it")
         if problem:
-            tell(f"its containers may still run ({problem}); the next steersman up removes them")
+            raise Failure(
+                f"{record.name}: its session was killed, and its containers may still run ({problem});"
+                " run steersman down again once that is mended"
+            )
+        tell(f"{record.name}: its session was killed; cleaned up after it")
         return 0
     if is_suspended(record.pid):
         # A suspended session answers and stops only after it is resumed.
@@ -115,13 +118,14 @@ async def _name_blocking(client: Client, record: SessionRecord, left: list[str])
 async def _harvest(record: SessionRecord) -> str:
     """Remove what a killed session left behind, by starting a control plane on its folder.
 
-    Returns why containers may be left; empty if none are. Raises `SessionRunning` if a new session starts here now, whose
-    processes and files must stay.
+    Returns why containers may be left; the record of the session then stays, for the next look. Raises `SessionRunning` if a
+    new session starts here now, whose processes and files must stay.
     """
     state = Path(record.state)
     parts = partial(workloads.real_parts, runtime="docker" if record.container_runtime == "docker" else "podman")
     with locked(state):
         async with workloads.DeveloperControlPlane(folder=state, parts=parts) as plane:
             problem = await plane.remove_leftovers()
-        clean_session(state)
+        if not problem:
+            clean_session(state)
     return problem

@@ -36,9 +36,9 @@ from steersman.workloads.containers.arguments import (
     full_image_name,
 )
 from steersman.workloads.containers.command import run
-from steersman.workloads.containers.container_processes import end_processes, is_identity
+from steersman.workloads.containers.container_processes import end_processes, is_identity, labeled_commands
 from steersman.workloads.containers.container_record import ContainerRecord
-from steersman.workloads.containers.creator import SESSION, is_leftover
+from steersman.workloads.containers.creator import CREATOR, SESSION, is_leftover
 from steersman.workloads.containers.host_gateway import refuses_gateway, with_gateway
 from steersman.workloads.containers.runner import (
     ContainerFacts,
@@ -50,6 +50,7 @@ from steersman.workloads.containers.runner import (
     NameInUse,
     NetworkFacts,
     RuntimeEvent,
+    RuntimeUnavailable,
     StartupLog,
     VolumeFacts,
 )
@@ -65,13 +66,15 @@ from steersman.workloads.processes import (
     ProcessRunner,
 )
 
-FactsT = TypeVar("FactsT")
+FactsT = TypeVar("FactsT", ContainerFacts, NetworkFacts, VolumeFacts)
 
 _log = logging.getLogger("steersman.workloads")
 #: Seconds that a command may take: one that only looks, one that changes something, and one that transfers an image.
 _QUICK, _ORDINARY, _LONG = 10.0, 60.0, 600.0
 #: Seconds for which an answer shows that the runtime is available.
 _RECENT = 2.0
+#: How often leftovers are looked for, and seconds between two looks.
+_LOOKS, _BETWEEN = 4, 0.5
 
 
 class Dialect(msgspec.Struct, frozen=True, kw_only=True):
@@ -126,26 +129,68 @@ class CommandLineRunner:
             await self._quick("container", "ls", "--last", "1", "--quiet")
 
     async def harvest(self) -> tuple[str, ...]:
-        """Remove what earlier sessions left behind, because control plane and reaper were killed; return the names."""
-        here = self.session.creator
-        leftovers = [
-            found for found in await self._labeled("container", answers.containers) if is_leftover(found.labels, here)
-        ]
-        if leftovers:
-            # All at once: each may take its stop timeout. Another session may remove them at the same time.
-            with suppress(Missing):
-                await self._run("rm", "--force", "--volumes", *(found.id for found in leftovers), within=_LONG)
-        removed = [found.name for found in leftovers]
-        await self._end_unlisted()
-        for found in await self._labeled("network", self._dialect.networks):
-            if is_leftover(found.labels, here):
-                await self.remove_network(found.name)
-                removed.append(found.name)
-        for found in await self._labeled("volume", answers.volumes):
-            if is_leftover(found.labels, here):
-                await self.remove_volume(found.name)
-                removed.append(found.name)
+        """Remove what earlier sessions left behind, because control plane and reaper were killed; return the names.
+
+        What cannot be removed, such as a network in use, does not keep the rest. Raises its error if a session of the record
+        left it.
+        """
+        removed: list[str] = []
+        recorded = self.session.record.sessions() - {self.session.id}
+        problem: ContainerRuntimeError | None = None
+        for look in range(_LOOKS):
+            if look:
+                # Another session may remove the same things, and a command of a killed one may still create something.
+                await asyncio.sleep(_BETWEEN)
+            count = len(removed)
+            problem = await self._remove_leftovers(removed, recorded)
+            if problem is None and len(removed) == count:
+                break
+        if problem is not None:
+            raise problem
+        self.session.record.end(recorded)
         return tuple(removed)
+
+    async def _remove_leftovers(self, removed: list[str], recorded: set[str]) -> ContainerRuntimeError | None:
+        """Remove what can be removed, and add the names. Returns why something of a recorded session may be left."""
+        sessions = labeled_commands(SESSION)
+        problems = [
+            ContainerRuntimeError(f"{self.name}: a command of a killed session still runs (pid {pid})")
+            for pid, creator in labeled_commands(CREATOR).items()
+            if sessions.get(pid) in recorded and is_leftover({SESSION: "", CREATOR: creator}, self.session.creator)
+        ]
+        problems += await self._remove_labeled("container", answers.containers, removed, recorded)
+        await self._end_unlisted()
+        problems += await self._remove_labeled("network", self._dialect.networks, removed, recorded)
+        problems += await self._remove_labeled("volume", answers.volumes, removed, recorded)
+        return next(iter(problems), None)
+
+    async def _remove_labeled(
+        self, kind: str, read: Callable[[str], list[FactsT]], removed: list[str], recorded: set[str]
+    ) -> list[ContainerRuntimeError]:
+        """Remove the leftovers of a kind, and add their names. Returns why some of recorded sessions may be left."""
+        problems: list[ContainerRuntimeError] = []
+        try:
+            found = [each for each in await self._labeled(kind, read) if is_leftover(each.labels, self.session.creator)]
+        except RuntimeUnavailable:
+            raise
+        except ContainerRuntimeError as error:
+            return [error]
+        # Containers all at once: each may take its stop timeout.
+        parts = [found] if found and kind == "container" else [[each] for each in found]
+        command = ("rm", "--force", "--volumes") if kind == "container" else (kind, "rm")
+        for part in parts:
+            names = [each.id if isinstance(each, ContainerFacts) else each.name for each in part]
+            try:
+                with suppress(Missing):
+                    await self._run(*command, *names, within=_LONG)
+                removed += [each.name for each in part]
+            except RuntimeUnavailable:
+                raise
+            except ContainerRuntimeError as error:
+                _log.debug("a leftover of a killed session stays: %s", error)
+                if any(each.labels[SESSION] in recorded for each in part):
+                    problems.append(error)
+        return problems
 
     async def _end_unlisted(self) -> None:
         """End the processes of recorded containers that the runtime does not list, because it was killed meanwhile."""

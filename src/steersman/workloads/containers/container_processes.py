@@ -16,6 +16,7 @@ import re
 import signal
 import sys
 from collections.abc import Iterator
+from itertools import pairwise
 
 _ID = re.compile(r"[0-9a-f]{64}")
 #: Podman's names: ``libpod-ID``, and ``libpod-ID.scope`` below systemd.
@@ -35,6 +36,30 @@ def end_processes(containers: set[str]) -> list[int]:
     if sys.platform != "linux":
         return []
     return [pid for pid in _pids() if containers & _groups(pid) and _end(pid, containers)]
+
+
+def labeled_commands(key: str) -> dict[int, str]:
+    """The commands that create something with this label, by their pids, and the value of the label.
+
+    A killed control plane may leave one behind that has yet to create its container.
+    """
+    if sys.platform != "linux":
+        return {}
+    return {
+        pid: label.partition("=")[2]
+        for pid in _pids()
+        for option, label in pairwise(_arguments(pid))
+        if option == "--label" and label.startswith(f"{key}=")
+    }
+
+
+def _arguments(pid: int) -> list[str]:
+    """The arguments of a process; empty if it has ended."""
+    try:
+        with open(f"/proc/{pid}/cmdline", encoding="utf-8", errors="replace") as file:  # noqa: PTH123 - no pathlib here
+            return file.read().split("\0")
+    except OSError:
+        return []
 
 
 def _end(pid: int, containers: set[str]) -> bool:

@@ -1,12 +1,14 @@
-"""The record of a folder's containers: the ids that its sessions have made, with the runtime of each.
+"""The record of a folder's containers: its sessions and the ids that they have made, with the runtime of each.
 
 Guarantees
+- A session is recorded before it makes anything, and until all that it made is known to be gone.
 - A session reads and removes only the containers of its own runtime: another one does not list them, and would count them as lost.
 - A record that cannot be read is empty, and one that cannot be written is left out: the reaper has the ids too.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterable
 from contextlib import suppress
@@ -19,56 +21,99 @@ from steersman.workloads.linked_files import open_readable
 _PLAIN = os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW
 #: The most bytes of a record that are read: ten thousand containers.
 _RECORD_MAX = 720_000
+#: The word before the name of a session.
+_SESSION = "session:"
 #: The runtime of a line without one, from an older version. Only processes of Podman are found by the record.
 _UNNAMED = "podman"
 
 
 class ContainerRecord:
-    """A file with a line ``RUNTIME ID`` for each container; without a file, nothing is recorded."""
+    """A file with a line ``RUNTIME ID`` for each container, and ``RUNTIME session:NAME`` for each session.
+
+    Without a file, nothing is recorded. The name of a session has no blanks.
+    """
 
     def __init__(self, file: Path | None, runtime: str) -> None:
         self._file, self._runtime = file, runtime
 
+    def begin(self, session: str) -> None:
+        """Record a session that is about to make something in this runtime."""
+        if session not in self.sessions():
+            self.add(f"{_SESSION}{session}")
+
     def add(self, container: str) -> None:
         """Record a container of this runtime."""
-        self._write(os.O_APPEND | os.O_CREAT, [(self._runtime, container)])
+        if self._file is not None:
+            with suppress(OSError):
+                _write(self._file, os.O_APPEND, [(self._runtime, container)])
 
     def read(self) -> set[str]:
         """The containers of this runtime."""
-        return {container for runtime, container in self._lines() or () if runtime == self._runtime}
+        return {each for each in self._own() if is_identity(each)}
+
+    def sessions(self) -> set[str]:
+        """The sessions that may have left something in this runtime, and the one that runs."""
+        return {each.removeprefix(_SESSION) for each in self._own() if each.startswith(_SESSION)}
+
+    def end(self, sessions: set[str]) -> None:
+        """Drop sessions: nothing that they made is left."""
+        self.remove({f"{_SESSION}{each}" for each in sessions})
 
     def remove(self, containers: set[str]) -> None:
         """Drop containers of this runtime; the file goes with the last one."""
         removed = {(self._runtime, each) for each in containers}
-        lines = self._lines()
+        lines = self._read()
         if lines is None:
             return  # it cannot be read at this moment, and may have others
         left = [each for each in lines if each not in removed]
-        if left:
-            self._write(os.O_TRUNC, left)
-        elif self._file is not None:
-            with suppress(OSError):
+        if self._file is None or (left and len(left) == len(lines)):
+            return
+        with suppress(OSError):
+            if left:
+                # A kill in between must not lose the others.
+                draft = self._file.with_name(f"{self._file.name}.draft")
+                _write(draft, os.O_TRUNC, left)
+                draft.replace(self._file)
+            else:
                 self._file.unlink()
 
-    def _lines(self) -> list[tuple[str, str]] | None:
-        """The runtime and the id of each container; None if the file exists and cannot be read."""
-        if self._file is None:
-            return []
-        try:
-            with open(open_readable(self._file), "rb") as file:  # noqa: PTH123 - a descriptor
-                lines = file.read(_RECORD_MAX).decode(errors="replace").splitlines()
-        except FileNotFoundError:
-            return []
-        except OSError:
-            return None
-        parts = [line.rpartition(" ") for line in lines]
-        return [(runtime or _UNNAMED, container) for runtime, _, container in parts if is_identity(container)]
+    def _read(self) -> list[tuple[str, str]] | None:
+        return _read(self._file) if self._file is not None else []
 
-    def _write(self, flags: int, lines: Iterable[tuple[str, str]]) -> None:
-        if self._file is not None:
-            with suppress(OSError):
-                descriptor = os.open(self._file, os.O_WRONLY | flags | _PLAIN, 0o600)
-                try:
-                    os.write(descriptor, "".join(f"{runtime} {each}\n" for runtime, each in lines).encode())
-                finally:
-                    os.close(descriptor)
+    def _own(self) -> set[str]:
+        """The containers and sessions of this runtime."""
+        return {each for runtime, each in self._read() or () if runtime == self._runtime}
+
+
+def recorded_runtimes(file: Path) -> set[str] | None:
+    """The runtimes in which sessions of a folder may have left something; None if the record cannot be read."""
+    lines = _read(file)
+    return {runtime for runtime, _ in lines} if lines is not None else None
+
+
+def _read(file: Path) -> list[tuple[str, str]] | None:
+    """The runtime and the id of each container and session; None if the file exists and cannot be read."""
+    try:
+        with open(open_readable(file), "rb") as opened:  # noqa: PTH123 - a descriptor
+            lines = opened.read(_RECORD_MAX).decode(errors="replace").splitlines()
+    except FileNotFoundError:
+        return []
+    except OSError:
+        return None
+    parts = [line.rpartition(" ") for line in lines]
+    return [
+        (runtime or _UNNAMED, each)
+        for runtime, _, each in parts
+        if is_identity(each) or (runtime and each.startswith(_SESSION))
+    ]
+
+
+def _write(file: Path, flags: int, lines: Iterable[tuple[str, str]]) -> None:
+    """Write lines to a file, which is made if it is missing. Raises `OSError` unless all of them are written."""
+    text = "".join(f"{runtime} {each}\n" for runtime, each in lines).encode()
+    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | flags | _PLAIN, 0o600)
+    try:
+        if os.write(descriptor, text) < len(text):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    finally:
+        os.close(descriptor)

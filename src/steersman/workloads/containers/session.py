@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -40,6 +41,9 @@ class Session:
         async with self._lock:
             if self._reaper is not None and self._reaper.returncode is None:
                 return
+            if shutil.which(self._program[0]):
+                # A runtime that was never there cannot have anything of this session.
+                self.record.begin(self.id)
             self._reaper = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-I", "-S", _REAPER, f"{SESSION}={self.id}", *self._program),
                 stdin=asyncio.subprocess.PIPE,
@@ -73,8 +77,9 @@ class Session:
         with suppress(TimeoutError):
             async with asyncio.timeout(_LAST_LOOK):
                 if await self._reaper.wait() == 0:
-                    # Those of a killed session stay until a later one has looked for their processes.
+                    # Those of a killed session stay until a later one has looked for them.
                     self.record.remove(self._containers)
+                    self.record.end({self.id})
 
     def _tell(self, line: str) -> None:
         if self._reaper is not None and self._reaper.stdin is not None and not self._reaper.stdin.is_closing():

@@ -10,7 +10,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from steersman.aio import Supervisor
+from steersman.aio import Backoff, Supervisor, randomness
 from steersman.controller import Emit
 from steersman.workloads.containers import ContainerRunner, ContainerRuntimeError, RuntimeEvent, RuntimeUnavailable
 from steersman.workloads.controllers.container_run import Run
@@ -21,8 +21,8 @@ from steersman.workloads.world import World
 _log = logging.getLogger("steersman.workloads")
 #: Seconds until leftovers are looked for if there is no Container.
 _NO_HURRY = 3.0
-#: Seconds until leftovers are looked for again if the runtime does not answer.
-_HARVEST_AGAIN = 5.0
+#: Seconds until leftovers are looked for again if the runtime does not answer, and at most if something is in use.
+_HARVEST_AGAIN, _HARVEST_SELDOM = 5.0, 300.0
 #: The work that reads the facts of a container for the first time.
 _READING = frozenset({"look", "start"})
 #: The actions of events that the start of a container causes itself.
@@ -86,21 +86,21 @@ class ContainerWorld(World[Run]):
         with suppress(TimeoutError):
             async with asyncio.timeout(_NO_HURRY):
                 await self._needed.wait()
+        pauses = Backoff(initial=_HARVEST_AGAIN, maximum=_HARVEST_SELDOM)
         while True:
             try:
                 removed = await self._runner.harvest()
-            except RuntimeUnavailable as error:
-                _log.debug("the leftovers of killed sessions are looked for later: %s", error)
             except ContainerRuntimeError as error:
-                _log.debug("no leftovers of killed sessions were looked for: %s", error)
-                return
+                _log.debug("leftovers of killed sessions are looked for again later: %s", error)
+                if isinstance(error, RuntimeUnavailable):
+                    pauses.reset()
             else:
                 if removed:
                     _log.info("removed what a killed session had left behind: %s", ", ".join(removed))
                 return
             # What an earlier session left may have the names and ports of the containers that wait for the runtime.
             await self._needed.wait()
-            await asyncio.sleep(_HARVEST_AGAIN)
+            await asyncio.sleep(pauses.next_delay(randomness()))
 
     async def _listen(self) -> None:
         await self._needed.wait()
