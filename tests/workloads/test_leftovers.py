@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import sys
+from contextlib import suppress
+from pathlib import Path
 
 import msgspec
 import pytest
-from workloads.test_container_runner import of_session
+from workloads.test_container_runner import of_session, processes, shell
 
 from bench.busybox_image import IMAGE, make_image
-from samples.container_runtimes import PODMAN_PROGRAM, needs_podman, podman, runtime
-from steersman.aio import name_suffix
-from steersman.workloads.containers import PODMAN, CommandLineRunner, InUse
+from samples.container_runtimes import CREATE_ARGS, PODMAN_PROGRAM, needs_podman, podman, runtime, temporary_image
+from samples.eventually import eventually
+from steersman.aio import Supervisor, name_suffix, randomness
+from steersman.workloads import containers
+from steersman.workloads.containers import PODMAN, CommandLineRunner, ImageBuild, InUse, StartupLog
 from steersman.workloads.containers.container_record import ContainerRecord
-from steersman.workloads.containers.creator import Creator, session_labels
+from steersman.workloads.containers.creator import SESSION, Creator, session_labels
 from steersman.workloads.processes import ZygoteRunner
 
 pytestmark = needs_podman
+REAPER = str(Path(containers.__file__).with_name("reaper.py"))
 
 
 @pytest.fixture(autouse=True)
@@ -82,3 +88,118 @@ async def test_a_harvest_waits_for_a_command_that_a_killed_session_left(tmp_path
         await runner.harvest()
     await late.wait()
     assert of_session(session) == []
+
+
+async def test_the_reaper_waits_for_a_command_that_the_control_plane_did_not_name(tmp_path):
+    """A kill between the start of the command and its line in the pipe must not leave its container."""
+    session = f"late-{name_suffix()}"
+    label = f"{SESSION}={session}"
+    script = 'sleep 3; exec podman "$@"'
+    late = await asyncio.create_subprocess_exec("sh", "-c", script, "sh", "volume", "create", "--label", label, session)
+    reaper = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-I", "-S", REAPER, label, *PODMAN_PROGRAM), stdin=asyncio.subprocess.DEVNULL
+    )
+    await late.wait()
+    async with asyncio.timeout(60):
+        assert await reaper.wait() == 0
+    assert of_session(session) == []
+
+
+async def test_the_reaper_of_a_runtime_that_is_not_installed_any_more_ends_at_once(tmp_path, caplog):
+    """It cannot answer later: the reaper must not stay for ten minutes. The record of the session stays."""
+    record, program = tmp_path / "containers", tmp_path / "podman"
+    program.write_text(f'#!/bin/sh\nexec {" ".join(PODMAN_PROGRAM)} "$@"\n')
+    program.chmod(0o755)
+    async with ZygoteRunner() as runners:
+        runner = CommandLineRunner(
+            PODMAN,
+            runners,
+            session=f"gone-{name_suffix()}",
+            program=(str(program),),
+            create_args=CREATE_ARGS,
+            record=record,
+        )
+        identity = await runner.create(shell("sleep 300", stop_timeout=0.0))
+        try:
+            await runner.start(identity)
+            program.unlink()
+            began = asyncio.get_running_loop().time()
+            await runner.session.close()
+            assert asyncio.get_running_loop().time() - began < 10
+            assert identity in record.read_text()
+            assert f"{program} is not installed any more" in caplog.text
+            await eventually(lambda: not processes(identity))
+        finally:
+            podman("rm", "--force", "--time", "0", identity)
+
+
+#: A control plane that builds an image, and follows events meanwhile.
+_BUILDER = """
+import asyncio, sys
+from steersman.workloads.containers import PODMAN, CommandLineRunner, ImageBuild, StartupLog
+from steersman.workloads.processes import ZygoteRunner
+
+async def listen(runner):
+    async for _ in runner.events():
+        pass
+
+async def main(session, folder, tag):
+    async with ZygoteRunner() as runners:
+        runner = CommandLineRunner(PODMAN, runners, session=session, program=("podman", "--runtime", "runc"))
+        events = asyncio.create_task(listen(runner))
+        await runner.build(ImageBuild(context=folder, tags=(tag,)), StartupLog(folder + "/out", folder + "/err"))
+
+asyncio.run(main(*sys.argv[1:]))
+"""
+
+
+def running(*words: str) -> list[int]:
+    """The processes with one of these arguments."""
+    found = []
+    for each in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            if set(words) & set(each.read_text().split("\0")):
+                found.append(int(each.parent.name))
+    return found
+
+
+def working_containers(base: str) -> list[str]:
+    """The containers in which Podman builds images from another one, which has given them its name."""
+    name = base.partition("/")[2].partition(":")[0]
+    shown = podman("ps", "--all", "--external", "--format", "{{.Names}}").split()
+    return [each for each in shown if each.startswith(f"{name}-working-container")]
+
+
+@pytest.mark.parametrize("how", ["cancelled", "killed"])
+async def test_a_build_that_ends_early_leaves_neither_a_step_nor_a_working_container(tmp_path, how):
+    """Podman that is killed would leave both for good. After a kill -9, the events end too."""
+    # No other test has this argument.
+    seconds = f"{300 + randomness().random():.9f}"
+    with temporary_image() as base, temporary_image() as tag:
+        podman("tag", IMAGE, base)
+        (tmp_path / "Dockerfile").write_text(f'FROM {base}\nRUN ["/bin/sleep", "{seconds}"]\n')
+        if how == "cancelled":
+            async with runtime("podman", tmp_path) as runner, Supervisor() as tasks:
+                log = StartupLog(str(tmp_path / "out"), str(tmp_path / "err"))
+                work = runner.build(ImageBuild(context=str(tmp_path), tags=(tag,)), log)
+                tasks.start(work, name="build")
+                await eventually(lambda: running(seconds), within=60)
+                tasks.cancel()
+            assert not running(tag, seconds)
+        else:
+            session = f"build-{name_suffix()}"
+            plane = await asyncio.create_subprocess_exec(sys.executable, "-c", _BUILDER, session, str(tmp_path), tag)
+            try:
+                await eventually(lambda: running(seconds), within=60)
+                events = [pid for pid in running("events") if parent(pid) == plane.pid]
+                assert events
+            finally:
+                plane.kill()
+                await plane.wait()
+            await eventually(lambda: not running(tag, seconds), within=60)
+            await eventually(lambda: not any(Path(f"/proc/{pid}").exists() for pid in events), within=60)
+        await eventually(lambda: not working_containers(base), within=60)
+
+
+def parent(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])

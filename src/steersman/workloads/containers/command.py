@@ -11,6 +11,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import BinaryIO
 
+from steersman.workloads.containers.container_processes import end_build
 from steersman.workloads.containers.runner import (
     CannotExecute,
     ContainerRuntimeError,
@@ -20,7 +21,7 @@ from steersman.workloads.containers.runner import (
     RuntimeUnavailable,
     StartupLog,
 )
-from steersman.workloads.containers.session import Session
+from steersman.workloads.containers.session import Session, Tie
 
 #: How many bytes of each output a command may have.
 _LIMIT = 16 << 20
@@ -66,11 +67,12 @@ async def run(
     env: Mapping[str, str] | None = None,
     log: StartupLog | None = None,
     session: Session | None = None,
+    tie: Tie = "+",
 ) -> str:
     """Run a command and return its output; raise the error that its failure means.
 
     With a log, both outputs go to files and nothing is returned. A command that is cancelled or takes too long is killed.
-    ``session`` is notified of a command that creates something.
+    ``session`` is notified of a command that creates something or takes long, and of its ``tie`` to the session.
     """
     with ExitStack() as files:
         stdout, stderr = asyncio.subprocess.PIPE, asyncio.subprocess.PIPE
@@ -92,7 +94,7 @@ async def run(
         except ValueError as error:
             raise ContainerRuntimeError(f"{described(argv)}: {error}") from None
     if session is not None:
-        session.begun(process.pid)
+        session.begun(process.pid, tie)
     try:
         async with asyncio.timeout(within):
             out, err = await process.communicate(stdin)
@@ -100,16 +102,25 @@ async def run(
         raise RuntimeUnavailable(f"{argv[0]} did not answer within {within:g} s: {described(argv)}") from None
     finally:
         if process.returncode is None:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            with suppress(TimeoutError):
-                async with asyncio.timeout(_AFTER_KILL):
-                    await process.wait()
+            await _end(process, tie)
         if session is not None:
             session.ended(process.pid)
     if process.returncode:
         raise failure(argv, process.returncode, _tail(log.stderr) if log is not None else err.decode(errors="replace"))
     return out.decode(errors="replace") if log is None else ""
+
+
+async def _end(process: asyncio.subprocess.Process, tie: Tie) -> None:
+    """Kill a command. A build gets a moment to remove what it has made, after its steps were ended."""
+    try:
+        if tie == "?":
+            await asyncio.to_thread(end_build, process.pid)
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_AFTER_KILL):
+                await process.wait()
 
 
 def failure(argv: Sequence[str], code: int, stderr: str) -> ContainerRuntimeError:

@@ -54,7 +54,7 @@ from steersman.workloads.containers.runner import (
     StartupLog,
     VolumeFacts,
 )
-from steersman.workloads.containers.session import Session
+from steersman.workloads.containers.session import Session, Tie
 from steersman.workloads.processes import (
     Ended,
     FailedToStart,
@@ -87,6 +87,8 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     networks: Callable[[str], list[NetworkFacts]]
     initialize: tuple[str, ...] = ()
     """The command that prepares a container for its start; empty if the start alone does."""
+    runs_steps: bool = False
+    """Whether the steps of a build run below its command, and not in a service."""
 
 
 class CommandLineRunner:
@@ -225,6 +227,7 @@ class CommandLineRunner:
 
     async def _event_lines(self, since: str) -> AsyncIterator[bytes]:
         try:
+            await self.session.guard()
             process = await asyncio.create_subprocess_exec(
                 *self.program,
                 *("events", "--since", since, *self._dialect.events),
@@ -236,6 +239,8 @@ class CommandLineRunner:
         except OSError:
             return
         assert process.stdout is not None
+        # A command that writes nothing would outlive a control plane that was killed.
+        self.session.begun(process.pid, "!")
         try:
             while line := await process.stdout.readline():
                 yield line
@@ -245,6 +250,7 @@ class CommandLineRunner:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             await process.wait()
+            self.session.ended(process.pid)
 
     async def has_image(self, image: str) -> bool:
         """Whether the image is on this machine."""
@@ -257,7 +263,7 @@ class CommandLineRunner:
     async def pull(self, image: str, log: StartupLog) -> None:
         """Get an image from its registry."""
         try:
-            await self._run("pull", "--quiet", full_image_name(image), within=_LONG, log=log)
+            await self._transfer("pull", "--quiet", full_image_name(image), log=log, tie="!")
         except ContainerRuntimeError as error:
             # Docker does not name the image if it cannot reach the registry.
             if image in str(error):
@@ -266,7 +272,8 @@ class CommandLineRunner:
 
     async def build(self, build: ImageBuild, log: StartupLog) -> None:
         """Build an image."""
-        await self._run("build", *build_arguments(build), within=_LONG, env=build_variables(build), log=log)
+        tie = "?" if self._dialect.runs_steps else "!"
+        await self._transfer("build", *build_arguments(build), log=log, tie=tie, env=build_variables(build))
 
     async def create(self, launch: ContainerLaunch) -> str:
         """Create a container, without starting it, and return its id. The image must be on this machine."""
@@ -413,6 +420,11 @@ class CommandLineRunner:
         command = (*self.program, *arguments)
         return await run(command, within=_ORDINARY, stdin=stdin, env=env, session=self.session)
 
+    async def _transfer(self, *arguments: str, log: StartupLog, tie: Tie, env: Mapping[str, str] | None = None) -> None:
+        """Run a command that may take minutes, and that ends with this program, also if this is killed."""
+        await self.session.guard()
+        await run((*self.program, *arguments), within=_LONG, env=env, log=log, session=self.session, tie=tie)
+
     async def _begin(self, *arguments: str) -> None:
         """Run a command that makes processes, which the reaper waits for."""
         await run((*self.program, *arguments), within=_ORDINARY, session=self.session)
@@ -444,10 +456,8 @@ class CommandLineRunner:
         *arguments: str,
         within: float,
         stdin: bytes = b"",
-        env: Mapping[str, str] | None = None,
-        log: StartupLog | None = None,
     ) -> str:
-        return await run((*self.program, *arguments), within=within, stdin=stdin, env=env, log=log)
+        return await run((*self.program, *arguments), within=within, stdin=stdin)
 
 
 def _private_file(contents: bytes) -> str:
@@ -472,6 +482,7 @@ PODMAN = Dialect(
     event=answers.podman_event,
     networks=answers.podman_networks,
     initialize=("init",),
+    runs_steps=True,
 )
 DOCKER = Dialect(
     name="docker",

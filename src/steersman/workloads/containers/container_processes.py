@@ -15,9 +15,15 @@ import os
 import re
 import signal
 import sys
+import time  # noqa: TID251 - the reaper has no event loop
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import pairwise
 
+#: The exit code of a reaper whose runtime is not installed any more: that of a shell for a missing command.
+RUNTIME_MISSING = 127
+#: Seconds that a build has for its end, and between two looks at its steps.
+_BUILD_END, _BETWEEN = 5.0, 0.1
 _ID = re.compile(r"[0-9a-f]{64}")
 #: Podman's names: ``libpod-ID``, and ``libpod-ID.scope`` below systemd.
 _GROUP = re.compile(r"/libpod-([0-9a-f]{64})(?![0-9a-f])")
@@ -51,6 +57,58 @@ def labeled_commands(key: str) -> dict[int, str]:
         for option, label in pairwise(_arguments(pid))
         if option == "--label" and label.startswith(f"{key}=")
     }
+
+
+def end_build(pid: int) -> None:
+    """Have a build of Podman end by itself: kill the processes of its steps, and wait for some seconds.
+
+    It then removes its working container. Without this, a killed build leaves that, and the step's processes, for good.
+    """
+    deadline = time.monotonic() + _BUILD_END
+    while is_running(pid) and time.monotonic() < deadline:
+        parents = {each: _parent(each) for each in _pids()}
+        for each in parents:
+            if _is_below(each, pid, parents) and _namespace(each) not in {"", _namespace(pid)}:
+                with suppress(OSError):
+                    os.kill(each, signal.SIGKILL)
+        time.sleep(_BETWEEN)
+
+
+def is_running(pid: int) -> bool:
+    """Whether a process runs: a zombie does not."""
+    return _stat(pid)[:1] not in ([], ["Z"])
+
+
+def _is_below(pid: int, ancestor: int, parents: dict[int, int]) -> bool:
+    seen: set[int] = set()
+    while pid in parents and pid not in seen:
+        seen.add(pid)
+        pid = parents[pid]
+        if pid == ancestor:
+            return True
+    return False
+
+
+def _parent(pid: int) -> int:
+    return int((_stat(pid) or ["", "0"])[1])
+
+
+def _stat(pid: int) -> list[str]:
+    """State, parent and so on; empty for a process that is gone."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:  # noqa: PTH123 - no pathlib here
+            # The name of the program, which may have blanks, stands before them.
+            return file.read().rpartition(")")[2].split()
+    except OSError:
+        return []
+
+
+def _namespace(pid: int) -> str:
+    """The pid namespace of a process; empty if it is gone."""
+    try:
+        return os.readlink(f"/proc/{pid}/ns/pid")  # noqa: PTH115 - pathlib would only cost memory
+    except OSError:
+        return ""
 
 
 def _arguments(pid: int) -> list[str]:

@@ -2,7 +2,10 @@
 
 A program of its own (``python -I -S reaper.py SESSION-LABEL PROGRAM ...``), which imports one module of Steersman. Its standard
 input is a pipe from the control plane, so that the end of the control plane is the end of the file, however it ended. Lines
-``+PID`` and ``-PID`` name commands that create or start something and may still run then; ``=ID`` names a container.
+``+PID`` names a command that creates or starts something and may still run then, ``!PID`` one that must end, ``?PID`` a build,
+and ``-PID`` one that has ended; ``=ID`` names a container.
+
+The exit code is 0 if nothing is left, `RUNTIME_MISSING` if the runtime is not installed any more, and 1 if it did not answer.
 """
 
 from __future__ import annotations
@@ -12,14 +15,27 @@ import signal
 import subprocess
 import sys
 import time  # noqa: TID251 - a program without an event loop
+from contextlib import suppress
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from steersman.workloads.containers.container_processes import end_processes
+    from steersman.workloads.containers.container_processes import (
+        RUNTIME_MISSING,
+        end_build,
+        end_processes,
+        is_running,
+        labeled_commands,
+    )
 else:
     # Alone, without the package, which would take longer to import and cost memory.
     sys.path.insert(0, os.path.dirname(__file__))  # noqa: PTH120
-    from container_processes import end_processes
+    from container_processes import (
+        RUNTIME_MISSING,
+        end_build,
+        end_processes,
+        is_running,
+        labeled_commands,
+    )
 
 #: Seconds between two looks, for one command, and for all looks together.
 _BETWEEN, _COMMAND, _TOGETHER = 0.5, 90.0, 600.0
@@ -27,36 +43,58 @@ _BETWEEN, _COMMAND, _TOGETHER = 0.5, 90.0, 600.0
 _AFTER_KILL = 5.0
 
 
-def main(label: str, program: list[str]) -> None:
-    """Wait for the end of the control plane, then remove containers, networks and volumes until none is left."""
+def main(label: str, program: list[str]) -> int:
+    """Wait for the end of the control plane, then remove containers, networks and volumes until none is left.
+
+    Returns an exit code.
+    """
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    commands: set[str] = set()
+    ties, containers, asked = _read()
+    for pid in (int(word[1:]) for word in ties if word[0] in "!?"):
+        if f"?{pid}" in ties:
+            end_build(pid)
+        _kill(pid)
+    commands = {int(word[1:]) for word in ties if word[0] == "+"}
+    deadline = time.monotonic() + _TOGETHER
+    while True:
+        try:
+            left = _remove(label, program)
+        except (FileNotFoundError, NotADirectoryError, PermissionError):
+            # It cannot answer later either, but the processes of its containers still run.
+            end_processes(containers)
+            return RUNTIME_MISSING
+        except (OSError, subprocess.TimeoutExpired):
+            left = True  # the runtime does not answer: what is left is not known
+        # The control plane may have been killed before it named its last command.
+        commands = {pid for pid in commands if is_running(pid)} | _creating(label)
+        if not left and not commands:
+            # The runtime has no container of the session any more, but a command that was killed may have left processes.
+            end_processes(containers)
+        if not left and not commands and asked:
+            return 0
+        if time.monotonic() > deadline:
+            return 1
+        # The first look of a killed control plane's reaper may come before its last command has ended.
+        asked = asked or not (left or commands)
+        time.sleep(_BETWEEN)
+
+
+def _read() -> tuple[set[str], set[str], bool]:
+    """What the control plane wrote until its end: the commands that ran then, the containers, and whether it asks for one look."""
+    ties: set[str] = set()
     containers: set[str] = set()
     asked = False
     for line in sys.stdin:
         word = line.strip()
         asked = asked or word == "done"
-        commands.discard(word[1:])
-        if word.startswith("+"):
-            commands.add(word[1:])
-        elif word.startswith("="):
+        if word.startswith("="):
             containers.add(word[1:])
-    deadline = time.monotonic() + _TOGETHER
-    while True:
-        try:
-            left = _remove(label, program)
-        except (OSError, subprocess.TimeoutExpired):
-            left = True  # the runtime does not answer: what is left is not known
-        commands = {pid for pid in commands if _is_alive(pid)}
-        if not left and not commands:
-            # The runtime has no container of the session any more, but a command that was killed may have left processes.
-            end_processes(containers)
-        if (not left and not commands and asked) or time.monotonic() > deadline:
-            return
-        # The first look of a killed control plane's reaper may come before its last command has ended.
-        asked = asked or not (left or commands)
-        time.sleep(_BETWEEN)
+        elif word.startswith("-"):
+            ties -= {f"{tie}{word[1:]}" for tie in "+!?"}
+        elif word[:1] in {"+", "!", "?"}:
+            ties.add(word)
+    return ties, containers, asked
 
 
 def _remove(label: str, program: list[str]) -> bool:
@@ -98,9 +136,17 @@ def _run(*command: str, within: float = _COMMAND) -> subprocess.CompletedProcess
     return subprocess.CompletedProcess(command, process.returncode, out, err)
 
 
-def _is_alive(pid: str) -> bool:
-    return os.path.exists(f"/proc/{pid}")  # noqa: PTH110 - pathlib would only cost memory
+def _creating(label: str) -> set[int]:
+    """The commands that create something of the session."""
+    key, _, session = label.partition("=")
+    return {pid for pid, value in labeled_commands(key).items() if value == session}
+
+
+def _kill(pid: int) -> None:
+    with suppress(OSError):
+        if is_running(pid):
+            os.killpg(pid, signal.SIGKILL)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2:])
+    sys.exit(main(sys.argv[1], sys.argv[2:]))

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Literal
 
+from steersman.workloads.containers.container_processes import RUNTIME_MISSING
 from steersman.workloads.containers.container_record import ContainerRecord
 from steersman.workloads.containers.creator import SESSION, Creator, session_labels
 
+#: What the reaper does with a command that outlives the control plane: wait for it, kill it, or end the steps of a build.
+Tie = Literal["+", "!", "?"]
+_log = logging.getLogger("steersman.workloads")
 _REAPER = str(Path(__file__).with_name("reaper.py"))
 #: Seconds that this program waits for the last look of the reaper, which continues by itself if the runtime does not answer.
 _LAST_LOOK = 15.0
@@ -28,6 +34,8 @@ class Session:
         self.labels: Mapping[str, str] = session_labels(identity, self.creator)
         self._program = tuple(program)
         self._containers: set[str] = set()
+        #: The commands that run.
+        self._ties: dict[int, Tie] = {}
         self._reaper: asyncio.subprocess.Process | None = None
         self._lock = asyncio.Lock()
 
@@ -52,6 +60,11 @@ class Session:
                 # It must survive a signal to the whole group of the control plane.
                 start_new_session=True,
             )
+            # What was told to an earlier one, which was killed.
+            for container in self._containers:
+                self._tell(f"={container}\n")
+            for pid, tie in self._ties.items():
+                self._tell(f"{tie}{pid}\n")
 
     def made(self, container: str) -> None:
         """A container of the session was created: record its id, by which its processes are found."""
@@ -59,12 +72,14 @@ class Session:
         self._containers.add(container)
         self.record.add(container)
 
-    def begun(self, pid: int) -> None:
-        """A command that creates or starts something has begun."""
-        self._tell(f"+{pid}\n")
+    def begun(self, pid: int, tie: Tie = "+") -> None:
+        """A command of the session has begun."""
+        self._ties[pid] = tie
+        self._tell(f"{tie}{pid}\n")
 
     def ended(self, pid: int) -> None:
         """It has ended."""
+        self._ties.pop(pid, None)
         self._tell(f"-{pid}\n")
 
     async def close(self) -> None:
@@ -76,10 +91,17 @@ class Session:
             self._reaper.stdin.close()
         with suppress(TimeoutError):
             async with asyncio.timeout(_LAST_LOOK):
-                if await self._reaper.wait() == 0:
+                code = await self._reaper.wait()
+                if code == 0:
                     # Those of a killed session stay until a later one has looked for them.
                     self.record.remove(self._containers)
                     self.record.end({self.id})
+                elif code == RUNTIME_MISSING and self._containers:
+                    _log.warning(
+                        "%s is not installed any more, so containers of this session are left; the next steersman up with it"
+                        " removes them",
+                        self._program[0],
+                    )
 
     def _tell(self, line: str) -> None:
         if self._reaper is not None and self._reaper.stdin is not None and not self._reaper.stdin.is_closing():
