@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from steersman.cli import main
+from steersman.manifests import YamlDocuments
 
 FILE = """\
 name: shop
@@ -69,6 +70,17 @@ def test_secrets_are_masked_unless_they_are_asked_for(capsys):
     assert "********" in shown
     main(["convert", "--show-secrets"])
     assert capsys.readouterr().out.count("hidden") == 2
+
+
+def test_a_string_stays_a_string_to_kubectl(folder, capsys):
+    """Go's YAML takes more words for booleans and numbers than PyYAML does."""
+    words = {"A": "y", "B": "1e3", "C": "0o7", "D": "0X1F", "E": "on", "F": "1_000"}
+    file = {"name": "shop", "services": {"web": {"command": "./web", "environment": words}}}
+    (folder / "steersman.yaml").write_text(json.dumps(file), encoding="utf-8")
+    main(["convert"])
+    ((shown, _),) = YamlDocuments(capsys.readouterr().out).documents
+    environment = shown["spec"]["template"]["spec"]["env"]
+    assert {each["name"]: each["value"] for each in environment} == words
 
 
 @pytest.mark.usefixtures("folder")

@@ -51,7 +51,7 @@ def test_fields_are_sorted_and_those_of_the_server_are_left_out() -> None:
     )
     text = dump_manifests([service, ConfigMap(metadata=ObjectMeta(name="page"), data={"index.html": "<p>\n</p>\n"})])
     assert text == (
-        '---\napiVersion: v1\nkind: Service\nmetadata:\n  labels:\n    a: "on"\n    b: "1"\n  name: web\n'
+        "---\napiVersion: v1\nkind: Service\nmetadata:\n  labels:\n    a: 'on'\n    b: '1'\n  name: web\n"
         "spec:\n  ports:\n  - port: 80\n"
         "---\napiVersion: v1\ndata:\n  index.html: |\n    <p>\n    </p>\nkind: ConfigMap\nmetadata:\n  name: page\n"
     )  # fmt: skip

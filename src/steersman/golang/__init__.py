@@ -47,6 +47,7 @@ if TYPE_CHECKING:
         printed_value as printed_value,
         type_name as type_name,
     )
+    from steersman.golang.yaml_dumper import YamlBlockDumper as YamlBlockDumper, YamlDumper as YamlDumper
     from steersman.golang.yaml_scalars import yaml_scalar as yaml_scalar
 else:
     __getattr__, __dir__ = lazy_names(
@@ -67,6 +68,7 @@ else:
             "steersman.golang.times": ["time_problem"],
             "steersman.golang.url": ["is_uri", "uri_problem", "url_problem"],
             "steersman.golang.values": ["deeply_equal", "printed_value", "type_name"],
+            "steersman.golang.yaml_dumper": ["YamlBlockDumper", "YamlDumper"],
             "steersman.golang.yaml_scalars": ["yaml_scalar"],
         },
     )

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, cast
+from typing import cast
 
 import yaml
 
-from steersman.golang import yaml_scalar
+from steersman.golang import YamlBlockDumper
 from steersman.objects import Object, Tree, Unstructured, to_json
 
 #: What the server adds to an object's metadata.
@@ -37,7 +37,7 @@ def dump_manifests(objects: Iterable[Object | Unstructured], *, server_fields: b
         trees = [_without_server_fields(tree) for tree in trees]
     if not trees:
         return ""
-    text: str = yaml.dump_all(trees, Dumper=_Dumper, sort_keys=True, explicit_start=True, width=120, allow_unicode=True)
+    text: str = yaml.dump_all(trees, Dumper=YamlBlockDumper, explicit_start=True, width=120, allow_unicode=True)
     return text
 
 
@@ -47,27 +47,3 @@ def _without_server_fields(tree: Tree) -> Tree:
         named = cast("Tree", metadata)
         kept["metadata"] = {name: value for name, value in named.items() if name not in _OF_THE_SERVER}
     return kept
-
-
-class _Dumper(yaml.SafeDumper):
-    """Writes multi-line strings as blocks, and no anchors."""
-
-    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 - the signature is PyYAML's
-        """The same value twice is written twice."""
-        return True
-
-
-def _text(dumper: Any, text: str) -> Any:
-    style = "|" if "\n" in text else None if _stays_text(text) else '"'
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
-
-
-def _stays_text(text: str) -> bool:
-    """Whether Kubernetes reads the plain scalar as a string; PyYAML, which has other rules, quotes by its own."""
-    try:
-        return isinstance(yaml_scalar(text), str)
-    except ValueError:
-        return False
-
-
-_Dumper.add_representer(str, _text)

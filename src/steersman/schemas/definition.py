@@ -76,13 +76,10 @@ def crd_yaml(
     """The CustomResourceDefinition as a YAML document, for a file or ``kubectl apply``: ``crd_yaml(Site)``."""
     import yaml  # noqa: PLC0415 - only needed to print YAML
 
-    class Dumper(yaml.SafeDumper):
-        """Quotes all strings that Kubernetes would read as booleans; PyYAML quotes only some of YAML 1.1's list."""
+    from steersman.golang import YamlDumper  # noqa: PLC0415 - as above
 
-    dumper: Any = Dumper
-    dumper.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"^[yYnN]$"), list("yYnN"))
     tree = crd_for(*classes, labels=labels, annotations=annotations, conversion=conversion)
-    return yaml.dump(tree, sort_keys=False, allow_unicode=True, width=120, explicit_start=True, Dumper=dumper)
+    return yaml.dump(tree, sort_keys=False, allow_unicode=True, width=120, explicit_start=True, Dumper=YamlDumper)
 
 
 def _options(cls: type[Object]) -> ResourceOptions:

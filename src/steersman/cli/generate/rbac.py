@@ -15,6 +15,7 @@ from steersman.cli.failure import Failure, Misuse
 from steersman.cli.files import say, write_files
 from steersman.cli.managers import find_manager, with_service
 from steersman.cli.modules import load_module, look_here_first, module_and_name
+from steersman.golang import YamlDumper
 from steersman.manager import HttpEndpoints, Manager, PermissionRule, Permissions, permissions_of, written_bindings
 from steersman.objects import Tree, nearest
 
@@ -99,7 +100,7 @@ def _say_what_to_bind(written: Iterable[str], also: Also) -> None:
     )
 
 
-class _Dumper(yaml.SafeDumper):
+class _Dumper(YamlDumper):
     """Writes lists of words on one line: ``verbs: [get, list, watch]``."""
 
     def represent_list(self, data: Any) -> Any:

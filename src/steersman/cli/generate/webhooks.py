@@ -15,6 +15,7 @@ from steersman.cli.failure import Failure, Misuse
 from steersman.cli.files import write_files
 from steersman.cli.managers import find_manager
 from steersman.cli.modules import load_module, look_here_first, module_and_name
+from steersman.golang import YamlDumper
 from steersman.manager import Manager
 from steersman.objects import Key, Tree
 from steersman.webhooks import WebhookEndpoint, WebhookRegistration
@@ -53,7 +54,8 @@ def webhooks_yaml(manager: Manager, *, target: str, service: str | None = None) 
         *([_service(manager.name, endpoint)] if endpoint.service else []),
         *WebhookRegistration(manager.webhooks.hooks, endpoint, name=manager.name).configurations(),
     ]
-    return _HEADING.format(target=target) + yaml.safe_dump_all(made, sort_keys=False, explicit_start=True, width=120)
+    documents: str = yaml.dump_all(made, Dumper=YamlDumper, sort_keys=False, explicit_start=True, width=120)
+    return _HEADING.format(target=target) + documents
 
 
 def endpoint_of(manager: Manager, *, target: str, service: str | None = None) -> WebhookEndpoint:

@@ -18,6 +18,7 @@ from steersman.cli.console import show_data
 from steersman.cli.failure import Failure
 from steersman.cli.files import say
 from steersman.cli.up.places import PlaceOptions
+from steersman.golang import YamlBlockDumper
 from steersman.objects import Object, Struct, Tree, Unstructured, wire_names
 from steersman.projects import ServiceSelection
 from steersman.telemetry import rendered
@@ -105,21 +106,6 @@ def _yaml(trees: list[Tree]) -> str:
 
 def _dumped(trees: list[Tree], *, allow_unicode: bool) -> str:
     dumped: str = yaml.dump_all(
-        trees, Dumper=_Dumper, sort_keys=False, explicit_start=True, width=120, allow_unicode=allow_unicode
+        trees, Dumper=YamlBlockDumper, sort_keys=False, explicit_start=True, width=120, allow_unicode=allow_unicode
     )
     return dumped
-
-
-class _Dumper(yaml.SafeDumper):
-    """Writes multi-line strings as blocks, and no anchors."""
-
-    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 - the signature is PyYAML's
-        """The same value twice is written twice."""
-        return True
-
-
-def _text(dumper: Any, text: str) -> Any:
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
-
-
-_Dumper.add_representer(str, _text)
