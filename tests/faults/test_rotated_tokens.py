@@ -1,5 +1,6 @@
 """A token that is replaced, and revoked, under an operator that leads: kube-apiserver answers 401 to the old one."""
 
+import asyncio
 import json
 
 import pytest
@@ -60,6 +61,8 @@ class Tokens:
                     await old.request("GET", "/api")
                 except Unauthorized:
                     refused = True
+                else:
+                    await asyncio.sleep(0.1)
 
     def config(self, auth, server="") -> Config:
         tls = TlsMaterial(ca_file=str(self._engine.ca_file))
