@@ -201,6 +201,7 @@ class Player:
             "TMPDIR": str(self._folder),
             "TZ": "UTC",
             "LC_ALL": "C.UTF-8",
+            "GOGC": "400",  # none of them lives long enough to collect garbage
         }
 
     def _write_kubeconfig(self) -> None:
