@@ -205,7 +205,7 @@ async def read_bare(bare: Bare, start: str, count: int) -> None:
 
 async def measure_watch(client: Client, bare: Bare, options: argparse.Namespace) -> tuple[float, float]:
     """Read the same stored events repeatedly: a watch from an old version replays them without waiting."""
-    start = (await client.list(ConfigMap, namespace="bench", limit=1)).resource_version
+    start = (await client.metadata.list(ConfigMap, namespace="bench")).resource_version
     count = 1000
     for number in range(count):
         await client.create(config_map("watched", number))

@@ -113,9 +113,9 @@ async def test_lists_in_pages(client, namespace):
     for number in range(7):
         labels = {"parity": "odd" if number % 2 else "even"}
         await client.create(ConfigMap(metadata=ObjectMeta(name=f"c{number}", namespace=namespace, labels=labels)))
-    whole = await client.list(ConfigMap, namespace=namespace, limit=3)
+    whole = await client.list(ConfigMap, namespace=namespace, page_size=3)
     assert [item.metadata.name for item in whole] == [f"c{number}" for number in range(7)]
-    pages = [len(page) async for page in client.pages(ConfigMap, namespace=namespace, limit=3)]
+    pages = [len(page) async for page in client.pages(ConfigMap, namespace=namespace, page_size=3)]
     assert pages == [3, 3, 1]
     odd = [
         item.metadata.name async for item in client.iterate(ConfigMap, namespace=namespace, labels={"parity": "odd"})
@@ -647,4 +647,15 @@ async def test_mistakes_are_named(client, namespace, sites):
 async def test_a_misspelled_option_is_refused(api_server):
     with pytest.raises(TypeError, match="unknown client option namespce; the options are"):
         async with api_server.client(namespce="x"):
+            pass
+
+
+async def test_an_option_that_a_verb_does_not_have_is_an_error(client):
+    """Ignored, a misspelled selector would select everything, and a limit would not limit."""
+    with pytest.raises(TypeError, match=r"no option 'limit'; page_size is the number of objects per request"):
+        await client.list(ConfigMap, limit=1)
+    with pytest.raises(TypeError, match=r"no option 'lables'; its options are .*labels"):
+        [each async for each in client.metadata.iterate(ConfigMap, lables={"a": "b"})]
+    with pytest.raises(TypeError, match=r"watch\(\) has no option 'page_size'"):
+        async with client.watch(ConfigMap, page_size=1):
             pass

@@ -272,7 +272,7 @@ class Histories:
         await self._tasks.__aexit__(kind, error, trace)
 
     async def _record(self) -> None:
-        version = (await self._client.list(CONFIG_MAP, limit=1)).resource_version
+        version = (await self._client.metadata.list(CONFIG_MAP)).resource_version
         while True:
             # A server ends the watch of a slow client.
             async with self._client.watch(CONFIG_MAP, resource_version=version) as events:

@@ -91,13 +91,13 @@ async def test_a_list_of_a_client_is_whole_although_its_pages_expired(forgetful_
                 await self._transport.close()
 
         hooked = client.with_transport(Hooked)
-        found = await hooked.list(ConfigMap, namespace=room, limit=100)
+        found = await hooked.list(ConfigMap, namespace=room, page_size=100)
         assert forgetting.left == 0
         assert sum(each.key.name.startswith("page-") for each in found) == MANY
         assert (forgetting.pages, forgetting.whole) == (2, 1)
         forgetting.left = 1
         with pytest.raises(Expired):
-            [each async for each in hooked.iterate(ConfigMap, namespace=room, limit=100)]
+            [each async for each in hooked.iterate(ConfigMap, namespace=room, page_size=100)]
 
 
 async def test_pages_expire_while_a_cache_lists_under_a_leader(forgetful_engine, room):

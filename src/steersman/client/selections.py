@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias, TypedDict
+from collections.abc import Mapping
+from typing import Any, TypeAlias, TypedDict
 
 from steersman.objects import FieldSelector, Key, Kind, Object, Selector, check_equalities
 from steersman.wire import ResourceVersionMatch
@@ -37,8 +38,8 @@ class Selection(TypedDict, total=False):
 class ListSelection(Selection, total=False):
     """Selects objects of a kind, a version and a page size."""
 
-    #: Items per page; 0 reads all in one response.
-    limit: int
+    #: Objects per request; 0 reads all in one response. It does not limit how many objects are read.
+    page_size: int
     resource_version: str | None
     match: ResourceVersionMatch
     #: The most that `list` reads in all, in bytes; `iterate` and `pages` hold one page at a time and have no such limit.
@@ -56,3 +57,13 @@ class WatchSelection(Selection, total=False):
     timeout_seconds: int | None
     #: Raise `DeadlineExceeded` after this many seconds without data.
     idle_timeout: float | None
+
+
+def check_options(verb: str, selection: Mapping[str, Any], known: type[Selection]) -> None:
+    """Raise `TypeError` for an option that the verb does not have: ignored, it would widen the result."""
+    options = known.__optional_keys__
+    for name in selection:
+        if name not in options:
+            hint = "page_size is the number of objects per request, and all pages are read"
+            known_names = f"its options are {', '.join(sorted(options))}"
+            raise TypeError(f"{verb}() has no option {name!r}; {hint if name == 'limit' else known_names}")

@@ -126,7 +126,7 @@ async def _behind(client: Client, informer: Informer[Any]) -> str:
     try:
         for namespace in options.namespaces or (None,):
             listed = await client.metadata.list(
-                informer.kind, namespace=namespace, labels=options.labels, fields=options.fields, limit=0
+                informer.kind, namespace=namespace, labels=options.labels, fields=options.fields, page_size=0
             )
             there |= {each.key: each.metadata.resource_version or "" for each in listed}
     except ApiError as error:

@@ -11,7 +11,7 @@ from steersman.client.stages.server_reads import ServerReads
 from steersman.errors import KindNotServed
 
 #: What a cache can select by.
-_SELECTS = frozenset({"namespace", "labels", "limit"})
+_SELECTS = frozenset({"namespace", "labels", "page_size"})
 
 
 class CachedReads:

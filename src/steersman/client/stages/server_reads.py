@@ -10,7 +10,14 @@ from steersman.aio import collector_paused
 from steersman.client.bindings import Attempt, Binding
 from steersman.client.kind_bindings import KindBindings, MetadataBindings
 from steersman.client.results import ListOf, Undecodable
-from steersman.client.selections import AnyKind, KeyLike, ListSelection, WatchSelection, selector_text
+from steersman.client.selections import (
+    AnyKind,
+    KeyLike,
+    ListSelection,
+    WatchSelection,
+    check_options,
+    selector_text,
+)
 from steersman.client.session import Session
 from steersman.client.watches import Watch
 from steersman.errors import DecodeError, Expired, ProtocolError
@@ -104,11 +111,12 @@ class ServerReads:
         self, kind: AnyKind, selection: ListSelection, *, max_bytes: int | None = None
     ) -> AsyncIterator[ListOf[Any]]:
         """Read a collection page by page."""
+        check_options("list", selection, ListSelection)
         binding = await self.kinds.bind(kind)
         options = ListOptions(
             label_selector=selector_text(selection.get("labels")),
             field_selector=selector_text(selection.get("fields")),
-            limit=selection.get("limit", PAGE) or None,
+            limit=selection.get("page_size", PAGE) or None,
             resource_version=selection.get("resource_version") or "",
             resource_version_match=selection.get("match", ""),
         )
@@ -127,9 +135,9 @@ class ServerReads:
         try:
             return await self._all_pages(kind, selection)
         except Expired:
-            if selection.get("limit", PAGE) == 0:
+            if selection.get("page_size", PAGE) == 0:
                 raise
-            selection["limit"] = 0
+            selection["page_size"] = 0
             return await self._all_pages(kind, selection)
 
     async def _all_pages(self, kind: AnyKind, selection: ListSelection) -> ListOf[Any]:
@@ -153,6 +161,7 @@ class ServerReads:
 
     def watch(self, kind: AnyKind, selection: WatchSelection) -> Watch[Any]:
         """Watch the changes of a kind."""
+        check_options("watch", selection, WatchSelection)
         initial_events = selection.get("initial_events", False)
         options = WatchOptions(
             label_selector=selector_text(selection.get("labels")),

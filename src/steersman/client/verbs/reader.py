@@ -85,7 +85,7 @@ class Reader:
     def pages(self, kind: Kind, **selection: Unpack[ListSelection]) -> AsyncIterator[ListOf[Unstructured]]: ...
 
     def pages(self, kind: AnyKind, **selection: Unpack[ListSelection]) -> AsyncIterator[ListOf[Any]]:
-        """Read a collection page by page, ``limit`` items at a time (0: all in one response).
+        """Read a collection page by page, ``page_size`` objects at a time (0: all in one response).
 
         All pages show the state of the first. Raises `Expired` if the server drops that state before the last page is
         read: start again.
