@@ -65,7 +65,7 @@ async def reconcile(ctx: Context, request: Request) -> Done:
         return Done()  # the garbage collector deletes its quotas
     chosen_by = {
         namespace.key.name
-        for namespace in await ctx.client.list(Namespace, labels={CLASS: request.key.name})
+        for namespace in await ctx.client.metadata.list(Namespace, labels={CLASS: request.key.name})
         if not namespace.deleting  # the server accepts no new objects there
     }
     for namespace in sorted(chosen_by):

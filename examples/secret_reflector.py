@@ -59,7 +59,7 @@ async def reconcile(ctx: Context, request: Request) -> Done:
     shared = original is not None and SHARED in (original.metadata.labels or {})
     takers = {
         namespace.key.name
-        for namespace in (await ctx.client.list(Namespace, labels={WANTS: name}) if shared else ())
+        for namespace in (await ctx.client.metadata.list(Namespace, labels={WANTS: name}) if shared else ())
         if not namespace.deleting and namespace.key.name != request.key.namespace
     }
     for copy in await ctx.client.list(Secret, labels={COPY_OF: name}):

@@ -206,7 +206,7 @@ async def test_an_uncached_kind_is_read_from_the_server(client, namespace):
 
 async def test_what_lies_outside_of_the_cache_says_so(held, namespace):
     await held.hold()
-    with pytest.raises(NotCached, match="elsewhere is not cached: the cache holds"):
+    with pytest.raises(NotCached, match="elsewhere is out of scope: this client reads"):
         await held.reader.get(ConfigMap, "elsewhere/x")
     with pytest.raises(UnknownIndex, match=r"no index 'color'.*Declared: value"):
         await held.reader.by_index(ConfigMap, "color", "red")

@@ -6,7 +6,7 @@ from samples.limited import limited, rule
 from samples.raw_server import always, answer, serving
 from samples.site import Site, site
 from steersman import Client, MergePatch, ObjectMeta
-from steersman.client import BearerToken, Config, RetryPolicy
+from steersman.client import BearerToken, Config, KindScope, RetryPolicy
 from steersman.controller import ReconcileClient, reconcile_pipeline
 from steersman.errors import Forbidden, OutcomeUnknown
 from steersman.kinds.autoscaling_v1 import Scale
@@ -146,6 +146,14 @@ async def test_a_deletion_of_many_that_the_authorizer_denies_leaves_no_doubt(api
 
 async def test_an_existing_object_that_the_cache_does_not_know_yet_is_updated(client, namespace):
     class Empty:
+        metadata = property(lambda self: self)
+
+        def answers(self, kind, /):
+            raise AssertionError
+
+        def scope(self, kind, namespaced, /):
+            return KindScope()
+
         async def get(self, kind, key, /):
             raise AssertionError("a cache cannot say whether to create")
 

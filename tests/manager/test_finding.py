@@ -141,7 +141,7 @@ async def test_a_manager_is_for_its_namespaces(client, namespace, elsewhere):
         assert [each.key for each in await ctx.client.list(Site)] == [here.key]
         assert [each.key for each in await ctx.client.by_index(Site, "image", "nginx")] == [here.key]
         assert len(await ctx.client.list(Secret)) == 0  # read on demand, no controller watches it
-        assert elsewhere in [each.key.name for each in await ctx.client.list(Namespace)]
+        assert elsewhere in [each.key.name for each in await ctx.client.metadata.list(Namespace)]
         assert {each.key.namespace for each in await ctx.client.list(ConfigMap)} == {elsewhere}
         with pytest.raises(NotCached, match=r"Site in namespace .* add the namespace to Manager\(namespaces=...\)"):
             await ctx.client.find(Site, (elsewhere, "there"))

@@ -8,7 +8,7 @@ import pytest
 
 from steersman.errors import ProtocolError
 from steersman.objects import Key
-from steersman.wire import key_of, split_list
+from steersman.wire import PageCount, RawList, key_of, split_list
 
 
 def test_items_are_the_servers_bytes():
@@ -75,3 +75,19 @@ def test_an_error_about_a_list_does_not_show_it():
 )
 def test_the_key_of_an_object(raw, expected):
     assert key_of(raw) == expected
+
+
+def test_the_pages_of_several_namespaces_may_have_the_same_tokens():
+    """A token names where a page begins within its namespace, and namespaces may hold objects of the same names."""
+
+    def page(token, size=10):
+        return RawList(items=[b"x" * size], continue_=token)
+
+    count = PageCount(max_bytes=1 << 20)
+    count.add(page("same"))
+    count.add(page("", size=600 << 10))
+    count.add(page("same"))
+    with pytest.raises(ProtocolError, match="same continue token twice"):
+        count.add(page("same"))
+    with pytest.raises(ProtocolError, match="more than 1 MiB"):
+        count.add(page("", size=600 << 10))

@@ -24,7 +24,7 @@ from steersman.cache.intake import KindOptions
 from steersman.cache.reader import CacheReader
 from steersman.cache.reflector import Settings
 from steersman.cache.store import UnknownIndex
-from steersman.client import Client
+from steersman.client import Client, KindScope
 from steersman.objects import (
     GroupVersionKind,
     Key,
@@ -90,6 +90,8 @@ class Cache:
     ) -> None:
         self.client = client
         self._options = dict(kinds or {})
+        #: A class and a `Kind` may both stand for a kind: what is said for one holds for both.
+        self._said = {kind.gvk(): options for kind, options in self._options.items()}
         self._uncached = frozenset(kind.gvk() for kind in uncached)
         self._settings = settings
         self._indexes: dict[type[Any] | Kind, dict[str, IndexFunction]] = {}
@@ -160,6 +162,24 @@ class Cache:
         """Whether a kind is always read from the server."""
         return kind.gvk() in self._uncached
 
+    def scope(self, kind: type[Any] | Kind, namespaced: bool) -> KindScope:  # noqa: FBT001 - as `Scopes` of the client
+        """What readers of this cache see of a kind, from the cache or from the server."""
+        options = self._given(kind) or KindOptions()
+        namespaces = options.namespaces if namespaced else ()
+        return KindScope(namespaces=namespaces, labels=options.labels, fields=options.fields)
+
+    def is_metadata_only(self, kind: type[Any] | Kind) -> bool:
+        """Whether only the metadata of a kind is cached."""
+        shared = self._shared.get(kind)
+        options = self._given(kind) if shared is None else shared.informer.options
+        return options is not None and options.metadata_only and not self.is_uncached(kind)
+
+    def metadata_kind(self, kind: type[Any] | Kind) -> type[Any] | Kind | None:
+        """The kind, or another name of it, of which only metadata is cached; None if it is not cached so."""
+        if self.is_metadata_only(kind):
+            return kind
+        return next((each.kind for each in self._of_kind(kind) if each.options.metadata_only), None)
+
     def reader(self) -> CacheReader:
         """Return a reader that answers get, list and index reads from the cache."""
         return CacheReader(self)
@@ -195,8 +215,13 @@ class Cache:
         for shared in self._shared.values():
             shared.informer.renew()
 
+    def _given(self, kind: type[Any] | Kind) -> KindOptions | None:
+        """The options of a kind, before the namespaces of a manager."""
+        return self._options.get(kind) or self._said.get(kind.gvk())
+
     def _options_of(self, kind: type[Any] | Kind) -> KindOptions | None:
-        return self._options.get(kind)
+        """The options of a kind's informer."""
+        return self._given(kind)
 
     def _release(self, kind: type[Any] | Kind, shared: _Shared) -> None:
         shared.uses -= 1

@@ -6,8 +6,9 @@ Guarantees
 - Each read decodes its own copy: modifying it affects no other reader.
 - After a write with an unknown outcome, the next read of the key goes to the server once.
 - A list is at least as new as our own writes, object by object; it is not a snapshot.
-- Uncached kinds are read from the server. So are kinds that the program may not list, limited to the namespaces and
-  selectors of the cache.
+- Uncached kinds are read from the server, and so are kinds that the program may not list: both limited to the
+  namespaces and selectors of the cache.
+- A kind of which only metadata is cached is read through `CacheReader.metadata`; a read of whole objects is an error.
 - If the server no longer serves a kind, reads find no objects of it: they are gone.
 """
 
@@ -22,9 +23,9 @@ from steersman.cache.indexes import IndexFunction
 from steersman.cache.informer import Informer
 from steersman.cache.store import OWNERS, Found
 from steersman.cache.stored_object import StoredObject, StoredView
-from steersman.client import Client, ListOf, Undecodable
+from steersman.client import Client, KindScope, ListOf, ScopedReads, Undecodable
 from steersman.errors import ApiStatus, DecodeError, NotCached, NotFound, StatusDetails
-from steersman.objects import Key, Kind, Object, Selector, Unstructured, kind_name, raw_bytes, uid_of
+from steersman.objects import Key, Kind, Object, Selector, Unstructured, kind_name, uid_of
 
 _log = logging.getLogger("steersman.cache")
 
@@ -32,8 +33,6 @@ ObjectT = TypeVar("ObjectT", bound=Object)
 #: Named here because `CacheReader.list` hides the built-in name inside the class.
 Keys: TypeAlias = list[Key]
 Views: TypeAlias = list[StoredView]
-Anything: TypeAlias = list[Any]
-Undecodables: TypeAlias = list[Undecodable]
 
 #: Up to this many keys in doubt are read one by one; more cause a relist.
 _ONE_BY_ONE = 32
@@ -82,6 +81,18 @@ class Informers(Protocol):
         """Whether a kind is always read from the server."""
         ...
 
+    def scope(self, kind: type[Any] | Kind, namespaced: bool) -> KindScope:  # noqa: FBT001 - as `Scopes` of the client
+        """What readers see of a kind, from the cache or from the server."""
+        ...
+
+    def is_metadata_only(self, kind: type[Any] | Kind) -> bool:
+        """Whether only the metadata of a kind is cached."""
+        ...
+
+    def metadata_kind(self, kind: type[Any] | Kind) -> type[Any] | Kind | None:
+        """The kind, or another name of it, of which only metadata is cached; None if it is not cached so."""
+        ...
+
     async def key(self, kind: type[Any] | Kind, key: Key | str | tuple[str, str]) -> Key:
         """Resolve a key as the client does: a bare name is in the client's namespace."""
         ...
@@ -92,6 +103,22 @@ class CacheReader:
 
     def __init__(self, cache: Informers) -> None:
         self._cache = cache
+        self._server = ScopedReads(cache.client.pipeline.server, cache.scope)
+
+    @property
+    def metadata(self) -> MetadataCacheReader:
+        """The same reads, of kinds of which only metadata is cached."""
+        return MetadataCacheReader(self._cache)
+
+    def scope(self, kind: type[Any] | Kind, namespaced: bool) -> KindScope:  # noqa: FBT001 - as `Scopes` of the client
+        """What this reader sees of a kind, from the cache or from the server."""
+        return self._cache.scope(kind, namespaced)
+
+    def answers(self, kind: type[Any] | Kind) -> bool:
+        """Whether whole objects of a kind are for this reader: always. Raise `NotCached` if only metadata is cached."""
+        if self._cache.is_metadata_only(kind):
+            raise _metadata_alone(kind)
+        return True
 
     @property
     def epoch(self) -> int:
@@ -106,14 +133,14 @@ class CacheReader:
     async def get(self, kind: type[Any] | Kind, key: Key | str | tuple[str, str]) -> Any:
         """Read one object; raise `NotFound` if it does not exist."""
         if self._cache.is_uncached(kind):
-            return await self._cache.client.get(kind, key)
-        informer = await self._readable(kind)
+            return await self._server.get(kind, key, None)
+        informer = await self._informer(kind)
         if informer.sync.state == "withdrawn":
             raise _not_found(informer, Key.parse(key) if isinstance(key, str) else Key(*key))
         key = await self._cache.key(kind, key)
         self._check(informer, key.namespace)
         if self._is_denied(informer, "get"):
-            return await self._live(informer, kind, key)
+            return await self._server.get(kind, key, None)
         stored = await self._current(informer, key)
         if stored is None:
             raise _not_found(informer, key)
@@ -149,19 +176,21 @@ class CacheReader:
     ) -> ListOf[Any]:
         """Read the objects of a kind that a selector selects, in all namespaces or in one."""
         if self._cache.is_uncached(kind):
-            return await self._cache.client.list(kind, namespace=namespace, labels=labels)
-        informer = await self._readable(kind)
+            return await self._server.list(kind, {"namespace": namespace, "labels": labels})
+        informer = await self._informer(kind)
         selector = as_selector(labels)
         if namespace:
             self._check(informer, namespace)
         if self._is_denied(informer, "list"):
-            return await self._live_list(informer, kind, namespace, selector)
+            return await self._server.list(kind, {"namespace": namespace, "labels": selector})
+        return self._decoded(informer, await self._selected(informer, namespace, selector))
 
+    async def _selected(self, informer: Informer[Any], namespace: str | None, selector: Selector) -> Found:
         def belongs(stored: StoredObject) -> bool:
             return (not namespace or stored.key.namespace == namespace) and selector.matches(stored.own_labels)
 
         index = informer.store.index_for(namespace=namespace or "", labels=selector)
-        return await self._several(
+        return await self._shown(
             informer, index, lambda: informer.store.list(namespace=namespace or "", labels=selector), belongs
         )
 
@@ -180,7 +209,7 @@ class CacheReader:
         """Read the objects that an index (see `Cache.add_index`) has under a value, in all namespaces or in one."""
         self._refuse_uncached(kind, f"index {name!r}")
         function = self._cache.index_function(kind, name)
-        informer = await self._synced(kind)
+        informer = _listed(await self._informer(kind))
         if namespace:
             self._check(informer, namespace)
 
@@ -192,7 +221,7 @@ class CacheReader:
             here = not namespace or stored.key.namespace == namespace
             return here and value in informer.index_values(function, stored, name=name)
 
-        return await self._several(informer, IndexName("function", name), found, belongs)
+        return self._decoded(informer, await self._shown(informer, IndexName("function", name), found, belongs))
 
     @overload
     async def owned_by(self, kind: type[ObjectT], owner: Object | Unstructured | str) -> ListOf[ObjectT]: ...
@@ -205,10 +234,11 @@ class CacheReader:
         uid = owner if isinstance(owner, str) else uid_of(owner)
         if not uid:
             raise ValueError(f"{kind_name(kind)}: the owner has no uid; create it before you read what it owns")
-        informer = await self._synced(kind)
-        return await self._several(
+        informer = _listed(await self._informer(kind))
+        shown = await self._shown(
             informer, OWNERS, lambda: informer.store.by_owner(uid), lambda stored: uid in stored.owners
         )
+        return self._decoded(informer, shown)
 
     def leaves_out(self, kind: type[Any] | Kind, labels: Mapping[str, str]) -> str:
         """The label selector of the cache, if it leaves out objects of a kind with these labels; empty otherwise."""
@@ -255,9 +285,13 @@ class CacheReader:
 
     async def _synced(self, kind: type[Any] | Kind) -> Informer[Any]:
         """Return the informer of a kind once its store can answer; raise the error if listing is denied."""
+        return _listed(await self._readable(kind))
+
+    async def _informer(self, kind: type[Any] | Kind) -> Informer[Any]:
+        """Return the informer of a kind once its store can answer, or listing is denied; it has whole objects."""
         informer = await self._readable(kind)
-        if (denied := informer.denied) is not None:
-            raise type(denied)(denied.status, tried=f"read {informer.gvk.kind} through the cache")
+        if informer.options.metadata_only:
+            raise _metadata_alone(kind)
         return informer
 
     async def _readable(self, kind: type[Any] | Kind) -> Informer[Any]:
@@ -288,43 +322,7 @@ class CacheReader:
             )
         return True
 
-    async def _live(self, informer: Informer[Any], kind: type[Any] | Kind, key: Key) -> Any:
-        """Read an object from the server; raise `NotFound` if the cache's selectors exclude it."""
-        obj: Any = await self._cache.client.get(kind, key)
-        options, raw = informer.options, raw_bytes(obj)
-        if (options.labels or options.fields) and raw is not None:
-            stored = informer.intake.admit(raw)
-            if stored is not None and not informer.intake.selects(stored, raw):
-                raise _not_found(informer, key)
-        return obj
-
-    async def _live_list(
-        self, informer: Informer[Any], kind: type[Any] | Kind, namespace: str | None, labels: Selector
-    ) -> ListOf[Any]:
-        """List from the server what the cache would hold, one namespace after the other."""
-        options = informer.options
-        items: Anything = []
-        undecodable: Undecodables = []
-        namespaces = (namespace,) if namespace else options.namespaces or (None,)
-        versions: set[str] = set()
-        for each in namespaces:
-            found: ListOf[Any] = await self._cache.client.list(
-                kind, namespace=each, labels=labels & options.labels, fields=options.fields
-            )
-            items.extend(found.items)
-            undecodable.extend(found.undecodable)
-            versions.add(found.resource_version)
-        version = versions.pop() if len(versions) == 1 else ""
-        return ListOf(items=items, resource_version=version, undecodable=undecodable)
-
-    async def _several(
-        self,
-        informer: Informer[Any],
-        index: IndexName | None,
-        found: Callable[[], Iterable[StoredObject]],
-        belongs: Callable[[StoredObject], bool],
-    ) -> ListOf[Any]:
-        shown = await self._shown(informer, index, found, belongs)
+    def _decoded(self, informer: Informer[Any], shown: Iterable[StoredObject]) -> ListOf[Any]:
         items: list[Any] = []
         undecodable: list[Undecodable] = []
         for stored in shown:
@@ -390,12 +388,8 @@ class CacheReader:
         return overlay.visible(key, store.get(key))
 
     def _check(self, informer: Informer[Any], namespace: str) -> None:
-        namespaces = informer.options.namespaces
-        if namespaces and namespace not in namespaces:
-            raise NotCached(
-                f"{informer.gvk.kind} in namespace {namespace} is not cached: the cache holds {', '.join(namespaces)};"
-                " read it with client.live, or add the namespace to Manager(namespaces=...) or to the kind's KindOptions"
-            )
+        if informer.options.namespaces and namespace not in informer.options.namespaces:
+            KindScope(namespaces=informer.options.namespaces).check(informer.gvk, namespace)
 
     def _refuse_uncached(self, kind: type[Any] | Kind, what: str) -> None:
         if self._cache.is_uncached(kind):
@@ -403,6 +397,39 @@ class CacheReader:
                 f"{kind_name(kind)} is excluded from the cache (uncached=...), so {what} cannot be used: list it with a"
                 " selector, or cache it"
             )
+
+
+class MetadataCacheReader(CacheReader):
+    """Answers the same reads for kinds of which only metadata is cached; the objects are `PartialObjectMetadata`."""
+
+    def __init__(self, cache: Informers) -> None:
+        super().__init__(cache)
+        self._server = ScopedReads(cache.client.pipeline.server.metadata, cache.scope)
+
+    def answers(self, kind: type[Any] | Kind) -> bool:
+        """Whether only the metadata of a kind is cached."""
+        return self._cache.metadata_kind(kind) is not None
+
+    async def _informer(self, kind: type[Any] | Kind) -> Informer[Any]:
+        cached = self._cache.metadata_kind(kind)
+        if cached is None:
+            raise NotCached(f"{kind_name(kind)} is not cached as metadata; use the client without .metadata")
+        return await self._readable(cached)
+
+
+def _listed(informer: Informer[Any]) -> Informer[Any]:
+    """The informer; raise the error if listing is denied."""
+    if (denied := informer.denied) is not None:
+        raise type(denied)(denied.status, tried=f"read {informer.gvk.kind} through the cache")
+    return informer
+
+
+def _metadata_alone(kind: type[Any] | Kind) -> NotCached:
+    name = kind_name(kind)
+    return NotCached(
+        f"{name} is cached as metadata alone (metadata_only=True): read that with client.metadata, whole objects with"
+        f" client.live, or cache them with Manager(kinds={{{name}: KindOptions()}})"
+    )
 
 
 def _not_found(informer: Informer[Any], key: Key) -> NotFound:

@@ -63,6 +63,7 @@ from steersman.client.session import RequestObserver as RequestObserver
 from steersman.client.stages.applies import ApplyStage as ApplyStage
 from steersman.client.stages.observers import (
     Before as Before,
+    CachedForm as CachedForm,
     Intent as Intent,
     Intents as Intents,
     ObjectCache as ObjectCache,
@@ -77,6 +78,7 @@ from steersman.client.stages.prepared_apply import (
     prepare_apply as prepare_apply,
     start_of_metadata as start_of_metadata,
 )
+from steersman.client.stages.scoped_reads import KindScope as KindScope, ScopedReads as ScopedReads
 from steersman.client.transports import transport_for as transport_for
 from steersman.client.unserved_kinds import kind_not_served as kind_not_served
 from steersman.client.verbs.reader import MetadataReader as MetadataReader, Reader as Reader

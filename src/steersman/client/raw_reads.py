@@ -37,7 +37,7 @@ class RawReads:
     """Lists and watches of one kind, as bytes: ``RawReads(client, Site)``."""
 
     def __init__(self, client: Client, kind: type[Object] | Kind, *, metadata_only: bool = False) -> None:
-        self._reads = client.pipeline.metadata if metadata_only else client.pipeline.server
+        self._reads = client.pipeline.server.metadata if metadata_only else client.pipeline.server
         self._session = self._reads.session.asking_once()
         self.kind = kind
         #: The names under which the client owns fields, the current one first.

@@ -38,10 +38,11 @@ class Selection(TypedDict, total=False):
 class ListSelection(Selection, total=False):
     """Selects objects of a kind, a version and a page size."""
 
-    #: Objects per request; 0 reads all in one response. It does not limit how many objects are read.
-    page_size: int
     resource_version: str | None
     match: ResourceVersionMatch
+
+    #: Objects per request; 0 reads all in one response. It does not limit how many objects are read.
+    page_size: int
     #: The most that `list` reads in all, in bytes; `iterate` and `pages` hold one page at a time and have no such limit.
     max_bytes: int
 

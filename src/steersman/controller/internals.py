@@ -48,6 +48,11 @@ class InternalClient(Verbs):
         """The same client without cache and observers: for work that continues after the reconcile has ended."""
         return InternalClient(self.pipeline.unobserved())
 
+    @property
+    def everywhere(self) -> InternalClient:
+        """The same client, which reads from the server in all namespaces, whatever the scope of the manager."""
+        return InternalClient(self.pipeline.unscoped())
+
     async def prepare_apply(
         self, obj: AnyObject, *, force: bool = False, field_manager: str | None = None, subresource: str = ""
     ) -> PreparedApply[AnyObject]:

@@ -9,7 +9,8 @@ Guarantees
 - The caches are warm, and the program may campaign, once every kind that can be listed is synced. A kind that is not
   served, is denied or keeps failing does not block the campaign, as long as one controller has all of its kinds.
 - A program whose caches have missed changes for `STALE` seconds hesitates to lead: see `LeaderElection.campaign`.
-- A manager with namespaces reads namespaced kinds only in them, unless the options of a kind name others.
+- A manager with namespaces reads namespaced kinds only in them, unless the options of a kind name others. So do the
+  reads of a reconcile that go to the server, except live ones of a key or namespace that the program names.
   Cluster-scoped kinds are cached whole.
 """
 
@@ -23,7 +24,7 @@ from typing import Any
 from msgspec import structs
 
 from steersman.cache import Cache, Informer, InformerStatistics, KindOptions, StoredObject, oldest_deletion
-from steersman.client import Client
+from steersman.client import Client, KindScope
 from steersman.controller import ControllerPlan
 from steersman.objects import Kind, Object
 
@@ -49,8 +50,6 @@ class ManagedCache(Cache):
         namespaces: tuple[str, ...] = (),
     ) -> None:
         super().__init__(client, kinds=kinds, uncached=uncached)
-        #: Kinds with explicit options, which take precedence over what the plans need.
-        self._said = frozenset(kinds)
         self._namespaces = namespaces
         self._held: dict[str, ControllerPlan] = {}
         #: The kinds of those plans. Every read looks them up.
@@ -65,11 +64,11 @@ class ManagedCache(Cache):
         for kind, options in needed.items():
             shared = self._shared.get(kind)
             if shared is None:
-                if kind not in self._said:
+                if kind.gvk() not in self._said:
                     self._options[kind] = options
                 if not self.is_uncached(kind):
                     self._options_of(kind)  # raises before anything is held
-            elif shared.informer.options.metadata_only and not options.metadata_only and kind not in self._said:
+            elif shared.informer.options.metadata_only and not options.metadata_only and kind.gvk() not in self._said:
                 name = kind.gvk().kind
                 users = ", ".join(plan.name for plan in plans if kind in plan.kinds())
                 raise ValueError(
@@ -103,7 +102,7 @@ class ManagedCache(Cache):
 
     def _options_of(self, kind: AnyKind) -> KindOptions | None:
         options = super()._options_of(kind)
-        if not self._namespaces or kind in self._said:
+        if not self._namespaces or kind.gvk() in self._said:
             return options
         namespaced = _is_namespaced(kind)
         if namespaced is None:
@@ -113,6 +112,13 @@ class ManagedCache(Cache):
                 " cluster-scoped"
             )
         return structs.replace(options or KindOptions(), namespaces=self._namespaces if namespaced else ())
+
+    def scope(self, kind: AnyKind, namespaced: bool) -> KindScope:  # noqa: FBT001 - as `Scopes` of the client
+        """What a reconcile reads of a kind."""
+        scope = super().scope(kind, namespaced)
+        if not namespaced or kind.gvk() in self._said:
+            return scope
+        return structs.replace(scope, namespaces=self._namespaces)
 
     def informers(self) -> dict[AnyKind, Informer[Any]]:
         """All running informers by kind."""

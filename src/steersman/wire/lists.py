@@ -102,13 +102,14 @@ _METADATA_LIST = ("meta.k8s.io/v1", "PartialObjectMetadataList")
 
 
 class PageCount:
-    """Counts the pages of one list, so that a server with ever new continue tokens comes to an end."""
+    """Counts the pages of a list, one namespace after the other, so that a server with ever new continue tokens comes to an end."""
 
     def __init__(self, max_bytes: int | None = None, advice: str = "") -> None:
         self._max_bytes = max_bytes
         #: What to do about a list that is too long.
         self._advice = advice
-        self._bytes = 0
+        #: Bytes of items so far.
+        self.size = 0
         self._empty = 0
         self._token = ""
 
@@ -116,6 +117,8 @@ class PageCount:
         """Count a page; return how many seconds to wait before the next one. Raise ProtocolError for one too many."""
         self.add_bytes(page.size)
         if not page.continue_:
+            # What follows is another namespace, which may have the same tokens.
+            self.rewind(self.size)
             return 0.0
         if page.continue_ == self._token:
             raise ProtocolError("the server returned the same continue token twice")
@@ -125,10 +128,14 @@ class PageCount:
             raise ProtocolError(f"the server returned {_EMPTY_MAX} pages in a row without items, and there are more")
         return _EMPTY_DELAY if self._empty > _EMPTY_QUICK else 0.0
 
+    def rewind(self, size: int) -> None:
+        """Start over with a first page, after so many bytes of items that stay."""
+        self.size, self._empty, self._token = size, 0, ""
+
     def add_bytes(self, size: int) -> None:
         """Count the bytes of items. Raise ProtocolError if the list becomes too long."""
-        self._bytes += size
-        if self._max_bytes is not None and self._bytes > self._max_bytes:
+        self.size += size
+        if self._max_bytes is not None and self.size > self._max_bytes:
             raise ProtocolError(f"the list has more than {self._max_bytes >> 20} MiB; {self._advice}")
 
 

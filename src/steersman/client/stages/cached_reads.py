@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
 from typing import Any
 
 from steersman.client.results import ListOf
-from steersman.client.selections import AnyKind, KeyLike, ListSelection
-from steersman.client.stages.observers import ObjectCache
-from steersman.client.stages.server_reads import ServerReads
+from steersman.client.selections import AnyKind, KeyLike, ListSelection, WatchSelection
+from steersman.client.stages.observers import CachedForm
+from steersman.client.stages.scoped_reads import ScopedReads
+from steersman.client.watches import Watch
 from steersman.errors import KindNotServed
 
 #: What a cache can select by.
@@ -15,19 +17,27 @@ _SELECTS = frozenset({"namespace", "labels", "page_size"})
 
 
 class CachedReads:
-    """Answers get and list from a cache. Requests for a resource version, or with field selectors, go to the server."""
+    """Answers get and list from a cache, in the scope of the stage below.
 
-    def __init__(self, cache: ObjectCache, server: ServerReads) -> None:
+    Requests for a resource version, or with field selectors, go to the server, and so do pages and watches.
+    """
+
+    def __init__(self, cache: CachedForm, server: ScopedReads) -> None:
         self._cache = cache
         self._server = server
 
+    def live(self) -> ScopedReads:
+        """The stage below."""
+        return self._server.live()
+
     async def get(self, kind: AnyKind, key: KeyLike, resource_version: str | None) -> Any:
         """Read one object."""
-        if resource_version is not None:
-            return await self._server.get(kind, key, resource_version)
         kinds = self._server.kinds
+        binding = kinds.get(kind)  # raises for an argument that is not a kind
+        if not self._cache.answers(kind) or resource_version is not None:
+            return await self._server.get(kind, key, resource_version)
         try:
-            binding = kinds.get(kind) or await kinds.bind(kind)
+            binding = binding or await kinds.bind(kind)
         except KindNotServed:
             # The cache distinguishes a withdrawn kind, whose objects are gone, from one that was never served.
             return await self._cache.get(kind, key)
@@ -35,7 +45,22 @@ class CachedReads:
 
     async def list(self, kind: AnyKind, selection: ListSelection) -> ListOf[Any]:
         """Read a collection."""
-        if selection.keys() - _SELECTS:
+        if not self._answers(kind, selection):
             return await self._server.list(kind, selection)
-        self._server.kinds.get(kind)  # raises for an argument that is not a kind
         return await self._cache.list(kind, namespace=selection.get("namespace"), labels=selection.get("labels"))
+
+    def _answers(self, kind: AnyKind, selection: ListSelection) -> bool:
+        self._server.kinds.get(kind)  # raises for an argument that is not a kind
+        return self._cache.answers(kind) and not selection.keys() - _SELECTS
+
+    def pages(self, kind: AnyKind, selection: ListSelection) -> AsyncGenerator[ListOf[Any]]:
+        """Read a collection page by page, from the server."""
+        return self._server.pages(kind, selection)
+
+    def watch(self, kind: AnyKind, selection: WatchSelection) -> Watch[Any]:
+        """Watch the changes of a kind, from the server."""
+        return self._server.watch(kind, selection)
+
+    async def admit(self, kind: AnyKind, key: KeyLike) -> None:
+        """Raise unless the object is in scope."""
+        await self._server.admit(kind, key)

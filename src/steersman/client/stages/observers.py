@@ -23,6 +23,7 @@ import msgspec
 
 from steersman.client.results import ListOf
 from steersman.client.selections import Labels
+from steersman.client.stages.scoped_reads import KindScope
 from steersman.objects import GroupVersionKind, Key, Object, Unstructured
 
 #: The bytes of an object as a reader would see it now; None if it is absent or unknown.
@@ -66,8 +67,12 @@ class WriteObserver(Protocol):
         ...
 
 
-class ObjectCache(Protocol):
-    """A cache that answers get and list."""
+class CachedForm(Protocol):
+    """The objects of a cache in one form: whole, or as metadata."""
+
+    def answers(self, kind: Any, /) -> bool:
+        """Whether reads of a kind in this form are for the cache; raise if it holds the kind in another form alone."""
+        ...
 
     async def get(self, kind: Any, key: Key | str | tuple[str, str], /) -> Any:
         """One object."""
@@ -75,6 +80,19 @@ class ObjectCache(Protocol):
 
     async def list(self, kind: Any, /, *, namespace: str | None, labels: Labels | None) -> ListOf[Any]:
         """The objects of a kind that match the selector, in one namespace or in all."""
+        ...
+
+
+class ObjectCache(CachedForm, Protocol):
+    """A cache that answers get and list, and the scope of what it holds."""
+
+    @property
+    def metadata(self) -> CachedForm:
+        """The kinds of which it holds the metadata alone."""
+        ...
+
+    def scope(self, kind: Any, namespaced: bool, /) -> KindScope:  # noqa: FBT001 - as `Scopes`
+        """What a client of this cache reads of a kind."""
         ...
 
 

@@ -2,7 +2,7 @@
 
 `Client` has the plain stages: every request goes to the server. Others can be stacked on them:
 
-- reading: `CachedReads` answers get and list from a cache, before `ServerReads`;
+- reading: `CachedReads` answers get and list from a cache, `ScopedReads` keeps the scope of that cache, before `ServerReads`;
 - sending: `ObservedSender` notifies observers of writes, before `Session`;
 - applying: `RememberedApplies` skips what would change nothing, before `SentApplies`.
 
@@ -25,6 +25,8 @@ from steersman.client.stages.applies import ApplyStage, RememberedApplies, SentA
 from steersman.client.stages.cached_reads import CachedReads
 from steersman.client.stages.observed_sender import ObservedSender
 from steersman.client.stages.observers import Before, Intents, ObjectCache, WriteObserver, nothing_before
+from steersman.client.stages.reads import Reads
+from steersman.client.stages.scoped_reads import ScopedReads
 from steersman.client.stages.senders import Sender
 from steersman.client.stages.server_reads import ServerReads
 from steersman.client.stages.write_settings import WriteSettings
@@ -36,21 +38,21 @@ class Pipeline(msgspec.Struct, frozen=True):
 
     kinds: KindBindings
     settings: WriteSettings
-    #: Reads from the server: pages, watches and subresources always come from there.
+    #: The last stage of reading.
     server: ServerReads
-    #: The same, for metadata alone.
-    metadata: ServerReads
-    #: Get and list.
-    reads: ServerReads | CachedReads
+    #: Reads metadata alone.
+    metadata: Reads
+    #: Reads whole objects.
+    reads: Reads
     sender: Sender
     applies: ApplyStage
 
     @classmethod
     def plain(cls, session: Session, kinds: KindBindings, settings: WriteSettings) -> Self:
         """The stages of a client whose requests all go to the server."""
-        server, metadata = ServerReads(session, kinds), ServerReads(session, kinds.metadata)
+        server = ServerReads(session, kinds)
         applies = SentApplies(session, validate=settings.validate)
-        return cls(kinds, settings, server, metadata, server, session, applies)
+        return cls(kinds, settings, server, server.metadata, server, session, applies)
 
     def observed(
         self,
@@ -66,12 +68,23 @@ class Pipeline(msgspec.Struct, frozen=True):
         if intents is not None:
             # Without a cache, nothing can be skipped.
             applies = RememberedApplies(applies, intents, skips=cache is not None)
-        reads = self.server if cache is None else CachedReads(cache, self.server)
-        return replace(self, reads=reads, sender=sender, applies=applies)
+        pipeline = replace(self, sender=sender, applies=applies)
+        if cache is None:
+            return pipeline
+        server = self.server
+        return replace(
+            pipeline,
+            reads=CachedReads(cache, ScopedReads(server, cache.scope)),
+            metadata=CachedReads(cache.metadata, ScopedReads(server.metadata, cache.scope)),
+        )
 
     def live(self) -> Self:
         """The same without the cache: reads from the server, and sends every apply."""
-        return replace(self, reads=self.server, applies=self.applies.live())
+        return replace(self, reads=self.reads.live(), metadata=self.metadata.live(), applies=self.applies.live())
+
+    def unscoped(self) -> Self:
+        """The same without cache and scope: reads everything that the server shows this user."""
+        return replace(self, reads=self.server, metadata=self.server.metadata)
 
     @property
     def field_managers(self) -> tuple[str, ...]:

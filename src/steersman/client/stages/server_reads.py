@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, Iterable
+from functools import cached_property
 from typing import Any
 
 from steersman.aio import collector_paused
@@ -68,8 +69,27 @@ def _undecodable(position: int, raw: bytes, error: DecodeError) -> Undecodable:
     return Undecodable(key, error if key.name else DecodeError(f"items[{position}]: {error}"), raw)
 
 
+def joined_lists(parts: Iterable[ListOf[Any]]) -> ListOf[Any]:
+    """One list of all objects; without a version if the parts have several."""
+    lists = list(parts)
+    if len(lists) == 1:
+        return lists[0]
+    versions = {each.resource_version for each in lists}
+    return ListOf(
+        items=[item for each in lists for item in each.items],
+        resource_version=versions.pop() if len(versions) == 1 else "",
+        undecodable=[failure for each in lists for failure in each.undecodable],
+    )
+
+
+def count_pages(selection: ListSelection) -> PageCount:
+    """Count the pages of a list that is read whole."""
+    max_bytes = selection.get("max_bytes", LIST_MAX_BYTES)
+    return PageCount(max_bytes, "select fewer objects, call iterate(), or pass list(max_bytes=...)")
+
+
 class ServerReads:
-    """Reads from the server, as one user; nothing is cached."""
+    """Reads from the server, as one user; nothing is cached, and all objects are in scope."""
 
     def __init__(self, session: Session, kinds: KindBindings) -> None:
         self.session = session
@@ -78,6 +98,18 @@ class ServerReads:
         #: The headers of a request for one object or a watch, and for a list.
         self.accept_object = (("Accept", PARTIAL_OBJECT_METADATA if metadata_only else JSON),)
         self.accept_list = (("Accept", PARTIAL_OBJECT_METADATA_LIST if metadata_only else JSON),)
+
+    @cached_property
+    def metadata(self) -> ServerReads:
+        """The same, for metadata alone."""
+        return ServerReads(self.session, self.kinds.metadata)
+
+    def live(self) -> ServerReads:
+        """The same: it has no cache."""
+        return self
+
+    async def admit(self, kind: AnyKind, key: KeyLike) -> None:
+        """Do nothing: all objects are in scope."""
 
     async def get(self, kind: AnyKind, key: KeyLike, resource_version: str | None) -> Any:
         """Read one object, perhaps in a certain version."""
@@ -108,8 +140,8 @@ class ServerReads:
         raise ProtocolError(f"{tried}: {problem}")
 
     async def pages(
-        self, kind: AnyKind, selection: ListSelection, *, max_bytes: int | None = None
-    ) -> AsyncIterator[ListOf[Any]]:
+        self, kind: AnyKind, selection: ListSelection, *, count: PageCount | None = None
+    ) -> AsyncGenerator[ListOf[Any]]:
         """Read a collection page by page."""
         check_options("list", selection, ListSelection)
         binding = await self.kinds.bind(kind)
@@ -121,7 +153,7 @@ class ServerReads:
             resource_version_match=selection.get("match", ""),
         )
         namespace = selection.get("namespace")
-        count = PageCount(max_bytes, "select fewer objects, call iterate(), or pass list(max_bytes=...)")
+        count = count or PageCount()
         page, delay = await self._page(binding, namespace, options, count)
         yield page
         while token := page.continue_:
@@ -130,37 +162,29 @@ class ServerReads:
             page, delay = await self._page(binding, namespace, options.next_page(token), count)
             yield page
 
-    async def list(self, kind: AnyKind, selection: ListSelection) -> ListOf[Any]:
+    async def list(self, kind: AnyKind, selection: ListSelection, *, count: PageCount | None = None) -> ListOf[Any]:
         """Read a collection whole; again in one response if the server drops the state of the first page."""
+        count = count or count_pages(selection)
+        before = count.size
         try:
-            return await self._all_pages(kind, selection)
+            return joined_lists([page async for page in self.pages(kind, selection, count=count)])
         except Expired:
             if selection.get("page_size", PAGE) == 0:
                 raise
-            selection["page_size"] = 0
-            return await self._all_pages(kind, selection)
-
-    async def _all_pages(self, kind: AnyKind, selection: ListSelection) -> ListOf[Any]:
-        max_bytes = selection.get("max_bytes", LIST_MAX_BYTES)
-        pages = [page async for page in self.pages(kind, selection, max_bytes=max_bytes)]
-        if len(pages) == 1:
-            return pages[0]
-        return ListOf(
-            items=[item for page in pages for item in page.items],
-            resource_version=pages[-1].resource_version,
-            undecodable=[failure for page in pages for failure in page.undecodable],
-        )
-
-    async def iterate(self, kind: AnyKind, selection: ListSelection) -> AsyncIterator[Any]:
-        """Read a collection object by object; an undecodable one raises after the others of its page."""
-        async for page in self.pages(kind, selection):
-            for item in page.items:
-                yield item
-            for failure in page.undecodable:
-                raise failure.error
+            count.rewind(before)
+            whole: ListSelection = {**selection, "page_size": 0}
+            return joined_lists([page async for page in self.pages(kind, whole, count=count)])
 
     def watch(self, kind: AnyKind, selection: WatchSelection) -> Watch[Any]:
         """Watch the changes of a kind."""
+
+        async def start() -> tuple[Binding[Any], HttpRequest]:
+            return await self.watch_request(kind, selection)
+
+        return Watch(self.session, start, idle_timeout=selection.get("idle_timeout"))
+
+    async def watch_request(self, kind: AnyKind, selection: WatchSelection) -> tuple[Binding[Any], HttpRequest]:
+        """The request that opens a watch."""
         check_options("watch", selection, WatchSelection)
         initial_events = selection.get("initial_events", False)
         options = WatchOptions(
@@ -172,10 +196,6 @@ class ServerReads:
             allow_bookmarks=selection.get("bookmarks", False) or initial_events,
             timeout_seconds=selection.get("timeout_seconds"),
         )
-
-        async def start() -> tuple[Binding[Any], HttpRequest]:
-            binding = await self.kinds.bind(kind)
-            path = binding.path(selection.get("namespace") or "")
-            return binding, HttpRequest(method="GET", path=path, query=options.to_query(), headers=self.accept_object)
-
-        return Watch(self.session, start, idle_timeout=selection.get("idle_timeout"))
+        binding = await self.kinds.bind(kind)
+        path = binding.path(selection.get("namespace") or "")
+        return binding, HttpRequest(method="GET", path=path, query=options.to_query(), headers=self.accept_object)

@@ -10,7 +10,7 @@ from steersman.client.discovery import Discovery
 from steersman.client.results import ListOf
 from steersman.client.selections import AnyKind, KeyLike, ListSelection, WatchSelection
 from steersman.client.stages.pipeline import Pipeline
-from steersman.client.stages.server_reads import ServerReads
+from steersman.client.stages.reads import Reads, objects_of
 from steersman.client.watches import Watch
 from steersman.errors import NotFound
 from steersman.objects import Kind, Object, PartialObjectMetadata, Unstructured, decode
@@ -73,6 +73,7 @@ class Reader:
     ) -> ObjectT:
         """Read a subresource: ``await client.get_subresource(Deployment, key, "scale", returns=Scale)``."""
         kinds = self.pipeline.kinds
+        await self.pipeline.reads.admit(kind, key)
         binding = await kinds.bind(kind)
         key = kinds.key(binding, key)
         request = HttpRequest(method="GET", path=binding.path(*key, subresource), headers=(("Accept", JSON),))
@@ -88,9 +89,9 @@ class Reader:
         """Read a collection page by page, ``page_size`` objects at a time (0: all in one response).
 
         All pages show the state of the first. Raises `Expired` if the server drops that state before the last page is
-        read: start again.
+        read: start again. In a manager of several namespaces, each has its own pages and its own state.
         """
-        return self.pipeline.server.pages(kind, selection)
+        return self.pipeline.reads.pages(kind, selection)
 
     @overload
     async def list(self, kind: type[ObjectT], **selection: Unpack[ListSelection]) -> ListOf[ObjectT]: ...
@@ -116,7 +117,7 @@ class Reader:
 
         An undecodable object raises its `DecodeError` after the other objects of its page.
         """
-        return self.pipeline.server.iterate(kind, selection)
+        return objects_of(self.pipeline.reads.pages(kind, selection))
 
     @overload
     def watch(self, kind: type[ObjectT], **selection: Unpack[WatchSelection]) -> Watch[ObjectT]: ...
@@ -129,13 +130,16 @@ class Reader:
         The stream ends when the server ends it: after ``timeout_seconds``, or at any time. An error frame raises, most
         often `Expired`. ``initial_events=True`` streams the existing objects first, then a `Bookmark` marks their end.
         """
-        return self.pipeline.server.watch(kind, selection)
+        return self.pipeline.reads.watch(kind, selection)
 
 
 class MetadataReader:
-    """The reading verbs, for metadata alone: ``await client.metadata.list(Pod)`` transfers a fraction of the bytes."""
+    """The reading verbs, for metadata alone: ``await client.metadata.list(Pod)`` transfers a fraction of the bytes.
 
-    def __init__(self, reads: ServerReads) -> None:
+    In a reconcile, the cache answers them for a kind that it caches as metadata.
+    """
+
+    def __init__(self, reads: Reads) -> None:
         self._reads = reads
 
     async def get(self, kind: AnyKind, key: KeyLike, *, resource_version: str | None = None) -> PartialObjectMetadata:
@@ -159,7 +163,7 @@ class MetadataReader:
 
     def iterate(self, kind: AnyKind, **selection: Unpack[ListSelection]) -> AsyncIterator[PartialObjectMetadata]:
         """Iterate over the objects of a kind; see `Reader.iterate`."""
-        return self._reads.iterate(kind, selection)
+        return objects_of(self._reads.pages(kind, selection))
 
     def watch(self, kind: AnyKind, **selection: Unpack[WatchSelection]) -> Watch[PartialObjectMetadata]:
         """Watch the changes of a kind; see `Reader.watch`."""

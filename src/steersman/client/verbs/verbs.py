@@ -102,7 +102,11 @@ class Verbs(Reader):
 
     @property
     def live(self) -> Self:
-        """The same client, without the cache: reads from the server and always sends applies."""
+        """The same client, without the cache: reads from the server and always sends applies.
+
+        In a reconcile, it reads any key or namespace that you name, whatever the namespaces and selectors of the
+        manager. A list without a namespace keeps them.
+        """
         client = copy(self)
         client.pipeline = self.pipeline.live()
         return client

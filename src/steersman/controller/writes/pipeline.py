@@ -1,6 +1,6 @@
 """The stages of a reconcile's client, stacked in one place.
 
-1. Reads: the cache, then the server.
+1. Reads: the cache, then the scope of the manager, then the server.
 2. Writes: reported to the cache, the reconcile's log and the traces, then sent.
 3. Applies: known ones are skipped; fields of former names are taken over; the rest is sent as a write.
 """
@@ -57,7 +57,8 @@ class ReconcilePipeline(Pipeline, frozen=True):
         plain = Pipeline.plain(self.server.session, self.kinds, settings)
         return replace(
             self,
-            reads=plain.reads,
+            reads=self.reads.live(),
+            metadata=self.metadata.live(),
             sender=plain.sender,
             applies=Takeovers(Verbs(plain)) if settings.formerly else plain.applies,
             cache=None,

@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any, TypeVar, overload
 
-from steersman.client import ListOf, Verbs
+from steersman.client import ListOf, MetadataReader, Verbs
 from steersman.controller.writes.pipeline import ReconcilePipeline
-from steersman.objects import Kind, Object, Unstructured
+from steersman.objects import Kind, Object, PartialObjectMetadata, Unstructured
 
 ObjectT = TypeVar("ObjectT", bound=Object)
 
@@ -22,15 +22,23 @@ ObjectT = TypeVar("ObjectT", bound=Object)
 class ReconcileClient(Verbs):
     """Reads and writes objects of any kind, as `Client` does, for one reconcile.
 
-    The cache answers `get` and `list`, never older than what was written through this client. Reads of a specific
-    resource version, with field selectors, or through `live` go to the server. An `apply` through `live` is always
-    sent.
+    The cache answers `get` and `list`, never older than what was written through this client. Reads of
+    a specific resource version, with field selectors, of pages, or through `live` go to the server. An `apply` through
+    `live` is always sent.
+
+    All reads keep the namespaces and selectors of the manager, wherever they go. Only ``live`` reads more, and only a
+    key or a namespace that you name.
     """
 
     pipeline: ReconcilePipeline
 
     def __init__(self, pipeline: ReconcilePipeline) -> None:
         super().__init__(pipeline)
+
+    @property
+    def metadata(self) -> ReconcileMetadata:
+        """The reading verbs, returning metadata alone; from the cache if it caches only metadata of the kind."""
+        return ReconcileMetadata(self.pipeline)
 
     @overload
     async def by_index(
@@ -55,3 +63,25 @@ class ReconcileClient(Verbs):
     async def owned_by(self, kind: type[Any] | Kind, owner: Object | Unstructured | str) -> ListOf[Any]:
         """Read the objects of a kind with an owner reference to an object or its uid."""
         return await self.pipeline.cached(kind, "the owner index").owned_by(kind, owner)
+
+
+class ReconcileMetadata(MetadataReader):
+    """The reading verbs of a reconcile, for metadata alone; by index only for kinds cached as metadata."""
+
+    def __init__(self, pipeline: ReconcilePipeline) -> None:
+        super().__init__(pipeline.metadata)
+        self._pipeline = pipeline
+
+    async def by_index(
+        self, kind: type[Any] | Kind, name: str, value: Hashable, *, namespace: str | None = None
+    ) -> ListOf[PartialObjectMetadata]:
+        """Read the metadata of the objects that an index holds for a value; see `ReconcileClient.by_index`."""
+        cache: Any = self._pipeline.cached(kind, f"index {name!r}").metadata
+        return await cache.by_index(kind, name, value, namespace=namespace)
+
+    async def owned_by(
+        self, kind: type[Any] | Kind, owner: Object | Unstructured | str
+    ) -> ListOf[PartialObjectMetadata]:
+        """Read the metadata of the objects with an owner reference to an object or its uid."""
+        cache: Any = self._pipeline.cached(kind, "the owner index").metadata
+        return await cache.owned_by(kind, owner)

@@ -103,7 +103,7 @@ async def _rewrite(
 
     Status entries are changed through the main resource too: servers ignore ``managedFields`` sent to a subresource.
     """
-    found = await client.metadata.find(cast("Any", kind), key)
+    found = await client.live.metadata.find(cast("Any", kind), key)
     if found is None:
         return None
     metadata: dict[str, Any] = to_json(found).get("metadata") or {}

@@ -124,7 +124,7 @@ async def find_other_writer(
 
 async def _other_writer_of(client: InternalClient, kind: KindLike, identity: ChildIdentity, subresource: str) -> str:
     """The field manager, other than ours, that last wrote the object; "another writer" if ``managedFields`` names none."""
-    found = await client.metadata.find(cast("Any", kind), identity.key)
+    found = await client.live.metadata.find(cast("Any", kind), identity.key)
     entries = (found.metadata.managed_fields or ()) if found is not None else ()
     own = client.field_manager
     others = [

@@ -78,6 +78,6 @@ class Share:
                 return False
         # Another manager may reconcile it, in another shard or namespace, so the cache does not decide that it is gone.
         try:
-            return await self._ctx.client.metadata.find(cast("Any", type(self._owner)), key) is None
+            return await self._ctx.client.live.metadata.find(cast("Any", type(self._owner)), key) is None
         except Forbidden:
             return False

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from steersman.controller import Context, KindLike
+from steersman.controller import Context, KindLike, internal_client
 from steersman.errors import Conflict, Forbidden, KindNotServed
 from steersman.objects import GroupKind, Object, PartialObjectMetadata
 from steersman.patterns.children.change_log import log_change
@@ -38,7 +38,7 @@ async def delete_uncached(ctx: Context, owner: Object, children: Children, *, un
             continue
         bond: Bond = "label" if produced.owner_references else "label_alone"
         try:
-            listed = await ctx.client.metadata.list(kind, labels={OWNER_UID_LABEL: owner.uid})
+            listed = await internal_client(ctx).everywhere.metadata.list(kind, labels={OWNER_UID_LABEL: owner.uid})
         except (Forbidden, KindNotServed) as error:
             if isinstance(error, KindNotServed) and not await _is_served(ctx, group_kind):
                 continue  # its CRD is gone, and with it all objects

@@ -397,7 +397,7 @@ async def _met(
 ) -> str | Problem:
     """Decide about an object that the cache does not show: the version to apply on ("" for any), or a problem."""
     output = work.output
-    found = await client.metadata.find(cast("Any", output.known.kind), output.identity.key)
+    found = await client.live.metadata.find(cast("Any", output.known.kind), output.identity.key)
     if found is None:
         raise conflict  # gone again: the next reconcile reads the current state
     metadata: ObjectMeta = found.metadata

@@ -180,7 +180,7 @@ class StatusDraft:
         """Whether the object is there, so that only its status is not served."""
         if not self._form.subresource:
             return False
-        found = await self._ctx.client.metadata.find(type(self._obj), self._obj.key)
+        found = await self._ctx.client.live.metadata.find(type(self._obj), self._obj.key)
         return found is not None and found.uid == self._obj.uid
 
     @property

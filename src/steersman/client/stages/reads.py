@@ -1,0 +1,50 @@
+"""The interface of a stage that reads.
+
+All stages of a client have it: `CachedReads` on `ScopedReads` on `ServerReads`, or the last one alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from typing import Any, Protocol
+
+from steersman.client.results import ListOf
+from steersman.client.selections import AnyKind, KeyLike, ListSelection, WatchSelection
+from steersman.client.watches import Watch
+
+
+class Reads(Protocol):
+    """Reads objects of any kind, whole or as metadata."""
+
+    async def get(self, kind: AnyKind, key: KeyLike, resource_version: str | None) -> Any:
+        """Read one object, perhaps in a certain version."""
+        ...
+
+    async def list(self, kind: AnyKind, selection: ListSelection) -> ListOf[Any]:
+        """Read a collection whole."""
+        ...
+
+    def pages(self, kind: AnyKind, selection: ListSelection) -> AsyncGenerator[ListOf[Any]]:
+        """Read a collection page by page."""
+        ...
+
+    def watch(self, kind: AnyKind, selection: WatchSelection) -> Watch[Any]:
+        """Watch the changes of a kind."""
+        ...
+
+    async def admit(self, kind: AnyKind, key: KeyLike) -> None:
+        """Raise unless this stage would read the object: for subresources, which have no stage."""
+        ...
+
+    def live(self) -> Reads:
+        """The same without a cache. A key or a namespace that the caller names is read, whatever the scope."""
+        ...
+
+
+async def objects_of(pages: AsyncGenerator[ListOf[Any]]) -> AsyncGenerator[Any]:
+    """The objects of pages, one by one; an undecodable one raises after the others of its page."""
+    async for page in pages:
+        for item in page.items:
+            yield item
+        for failure in page.undecodable:
+            raise failure.error
