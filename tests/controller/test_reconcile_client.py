@@ -160,6 +160,9 @@ async def test_an_existing_object_that_the_cache_does_not_know_yet_is_updated(cl
         async def list(self, kind, /, *, namespace, labels):
             raise AssertionError
 
+        async def head(self, kind, /, *, namespace, labels):
+            raise AssertionError
+
     await client.create(config("there", namespace, k="1"))
     ours = client.observed(cache=Empty())
     outcome = await ours.create_or_update(config("there", namespace), lambda each: each.data.update(k="2"))

@@ -66,12 +66,13 @@ async def test_metadata_comes_from_the_cache(client, namespace, secret, kind):
         asked.clear()
         found = [
             await reads.get(kind, secret.key),
-            *await reads.list(kind, labels=LABELS),
+            await reads.first(kind, labels=LABELS),
             *await reads.list(kind, namespace=namespace),
             *await reads.by_index(Secret, "kept", "yes"),
         ]
         assert [type(each) for each in found] == [PartialObjectMetadata] * 4
         assert {each.uid for each in found} == {secret.uid}
+        assert await reads.exists(kind)
         assert await reads.find(kind, (namespace, "none")) is None
         assert len(await reads.owned_by(kind, "no-such-uid")) == 0
         assert asked == []
@@ -96,6 +97,8 @@ async def test_a_typed_read_is_refused_in_words(client, namespace, secret, kind)
             ctx.client.find(kind, secret.key),
             ctx.client.list(kind),
             ctx.client.list(kind, fields={"type": "Opaque"}),
+            ctx.client.first(kind),
+            ctx.client.exists(kind),
             ctx.client.owned_by(kind, "uid"),
             ctx.client.by_index(Secret, "kept", "yes"),
         ):

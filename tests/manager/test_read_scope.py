@@ -37,10 +37,10 @@ UNTYPED = {
     Site: Kind(f"{GROUP}/v1", "Site"),
     Namespace: Kind("v1", "Namespace"),
 }
-COLLECTIONS = ("list", "pages", "iterate", "watch")
+COLLECTIONS = ("list", "first", "exists", "pages", "iterate", "watch")
 INDEXED = ("by_index", "owned_by")
 #: The verbs that a cache may answer.
-CACHED = ("get", "find", "list", *INDEXED)
+CACHED = ("get", "find", "list", "first", "exists", *INDEXED)
 
 
 class Item(NamedTuple):
@@ -191,11 +191,12 @@ class World:
         refusal = None if explicit else self._refusal(read, scope, manager_namespaces, forbidden)
         if refusal is not None:
             return refusal
-        found = []
+        found, denied = [], False
         for place in (read.place,) if read.place else scope.namespaces or self.namespaces:
-            if place in forbidden:
+            denied = denied or place in forbidden
+            if denied and not (found and read.verb in {"first", "exists"}):
                 return Forbidden
-            found += self._selected(read, scope, place)
+            found += [] if denied else self._selected(read, scope, place)
         if read.verb in {"get", "get_subresource"} and not found:
             return NotFound
         return {each.key for each in found}
@@ -249,7 +250,7 @@ def _options(read):
         options |= {"fields": read.fields} if read.fields else {}
     if read.verb in {"list", "pages", "iterate"}:
         options["page_size"] = read.page_size
-    if read.verb == "list" and read.version is not None:
+    if read.verb in {"list", "first", "exists"} and read.version is not None:
         options["resource_version"] = read.version
     return options
 
@@ -266,7 +267,7 @@ async def watched(reads, kind, options):
 
 
 async def sent(client, read, world):
-    """The objects that a read returns, or its error."""
+    """The objects that a read returns, a bool for ``exists``, or its error."""
     reads = client.live if read.live else client
     reads = reads.metadata if read.metadata else reads
     options, kind = _options(read), read.given
@@ -274,6 +275,7 @@ async def sent(client, read, world):
         "get": lambda: reads.get(kind, read.key, **options),
         "find": lambda: reads.find(kind, read.key),
         "get_subresource": lambda: reads.get_subresource(kind, read.key, "scale", returns=Scale),
+        "first": lambda: reads.first(kind, **options),
     }
     several = {
         "list": lambda: reads.list(kind, **options),
@@ -282,6 +284,8 @@ async def sent(client, read, world):
         "watch": lambda: watched(reads, kind, options),
     }
     try:
+        if read.verb == "exists":
+            return await reads.exists(kind, **options)
         if read.verb == "pages":
             return [each async for page in reads.pages(kind, **options) for each in page]
         if read.verb == "iterate":
@@ -300,12 +304,20 @@ def check(got, world, read, expected, *, forbidden):
         assert isinstance(got, expected)
         assert expected is not Forbidden or any(namespace in str(got) for namespace in forbidden)
         return
+    if read.verb == "exists":
+        # without labels, objects of others may match
+        assert got is bool(expected) or (got and not read.labels)
+        return
     form = PartialObjectMetadata if read.metadata else Unstructured if read.untyped else read.kind
     assert read.verb == "get_subresource" or all(type(each) is form for each in got)
     universe = {each.key for each in world.items[read.kind]}
     keys = [each.key for each in got if each.key in universe]
     assert len(keys) == len(set(keys))
-    assert set(keys) == expected
+    if read.verb == "first":
+        assert set(keys) <= expected
+        assert got or not expected
+    else:
+        assert set(keys) == expected
 
 
 async def play(random, client, world, kinds, *, namespaces, forbidden=()):

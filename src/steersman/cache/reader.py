@@ -185,6 +185,25 @@ class CacheReader:
             return await self._server.list(kind, {"namespace": namespace, "labels": selector})
         return self._decoded(informer, await self._selected(informer, namespace, selector))
 
+    async def head(
+        self,
+        kind: type[Any] | Kind,
+        *,
+        namespace: str | None = None,
+        labels: Selector | str | dict[str, str] | None = None,
+    ) -> ListOf[Any]:
+        """Read the first object that `list` would return, by namespace and name; decode no other."""
+        if self._cache.is_uncached(kind):
+            return await self._server.head(kind, {"namespace": namespace, "labels": labels})
+        informer = await self._informer(kind)
+        selector = as_selector(labels)
+        if namespace:
+            self._check(informer, namespace)
+        if self._is_denied(informer, "list"):
+            return await self._server.head(kind, {"namespace": namespace, "labels": selector})
+        first = min(await self._selected(informer, namespace, selector), key=lambda stored: stored.key, default=None)
+        return self._decoded(informer, () if first is None else (first,))
+
     async def _selected(self, informer: Informer[Any], namespace: str | None, selector: Selector) -> Found:
         def belongs(stored: StoredObject) -> bool:
             return (not namespace or stored.key.namespace == namespace) and selector.matches(stored.own_labels)

@@ -35,11 +35,15 @@ class Selection(TypedDict, total=False):
     fields: Fields | None
 
 
-class ListSelection(Selection, total=False):
-    """Selects objects of a kind, a version and a page size."""
+class ReadSelection(Selection, total=False):
+    """Selects objects of a kind, and a version."""
 
     resource_version: str | None
     match: ResourceVersionMatch
+
+
+class ListSelection(ReadSelection, total=False):
+    """Selects objects of a kind, a version and a page size."""
 
     #: Objects per request; 0 reads all in one response. It does not limit how many objects are read.
     page_size: int
@@ -65,6 +69,6 @@ def check_options(verb: str, selection: Mapping[str, Any], known: type[Selection
     options = known.__optional_keys__
     for name in selection:
         if name not in options:
-            hint = "page_size is the number of objects per request, and all pages are read"
+            hint = "page_size is the number of objects per request, and first() reads one object"
             known_names = f"its options are {', '.join(sorted(options))}"
             raise TypeError(f"{verb}() has no option {name!r}; {hint if name == 'limit' else known_names}")

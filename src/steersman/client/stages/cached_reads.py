@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator
 from typing import Any
 
 from steersman.client.results import ListOf
-from steersman.client.selections import AnyKind, KeyLike, ListSelection, WatchSelection
+from steersman.client.selections import AnyKind, KeyLike, ListSelection, ReadSelection, WatchSelection
 from steersman.client.stages.observers import CachedForm
 from steersman.client.stages.scoped_reads import ScopedReads
 from steersman.client.watches import Watch
@@ -17,7 +17,7 @@ _SELECTS = frozenset({"namespace", "labels", "page_size"})
 
 
 class CachedReads:
-    """Answers get and list from a cache, in the scope of the stage below.
+    """Answers get, list and head from a cache, in the scope of the stage below.
 
     Requests for a resource version, or with field selectors, go to the server, and so do pages and watches.
     """
@@ -49,7 +49,13 @@ class CachedReads:
             return await self._server.list(kind, selection)
         return await self._cache.list(kind, namespace=selection.get("namespace"), labels=selection.get("labels"))
 
-    def _answers(self, kind: AnyKind, selection: ListSelection) -> bool:
+    async def head(self, kind: AnyKind, selection: ReadSelection) -> ListOf[Any]:
+        """Read the first object of a collection."""
+        if not self._answers(kind, selection):
+            return await self._server.head(kind, selection)
+        return await self._cache.head(kind, namespace=selection.get("namespace"), labels=selection.get("labels"))
+
+    def _answers(self, kind: AnyKind, selection: ReadSelection) -> bool:
         self._server.kinds.get(kind)  # raises for an argument that is not a kind
         return self._cache.answers(kind) and not selection.keys() - _SELECTS
 

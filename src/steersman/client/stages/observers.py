@@ -82,6 +82,10 @@ class CachedForm(Protocol):
         """The objects of a kind that match the selector, in one namespace or in all."""
         ...
 
+    async def head(self, kind: Any, /, *, namespace: str | None, labels: Labels | None) -> ListOf[Any]:
+        """The first of these objects, by namespace and name."""
+        ...
+
 
 class ObjectCache(CachedForm, Protocol):
     """A cache that answers get and list, and the scope of what it holds."""

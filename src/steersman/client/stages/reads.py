@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator
 from typing import Any, Protocol
 
 from steersman.client.results import ListOf
-from steersman.client.selections import AnyKind, KeyLike, ListSelection, WatchSelection
+from steersman.client.selections import AnyKind, KeyLike, ListSelection, ReadSelection, WatchSelection
 from steersman.client.watches import Watch
 
 
@@ -22,6 +22,10 @@ class Reads(Protocol):
 
     async def list(self, kind: AnyKind, selection: ListSelection) -> ListOf[Any]:
         """Read a collection whole."""
+        ...
+
+    async def head(self, kind: AnyKind, selection: ReadSelection) -> ListOf[Any]:
+        """Read the first object of a collection, decodable or not; an empty list if there is none."""
         ...
 
     def pages(self, kind: AnyKind, selection: ListSelection) -> AsyncGenerator[ListOf[Any]]:
@@ -48,3 +52,19 @@ async def objects_of(pages: AsyncGenerator[ListOf[Any]]) -> AsyncGenerator[Any]:
             yield item
         for failure in page.undecodable:
             raise failure.error
+
+
+async def first_of(reads: Reads, kind: AnyKind, selection: ReadSelection) -> Any:
+    """The first object of a collection; None if there is none. An undecodable one raises."""
+    page = await reads.head(kind, selection)
+    if page.items:
+        return page.items[0]
+    for failure in page.undecodable:
+        raise failure.error
+    return None
+
+
+async def exists_in(reads: Reads, kind: AnyKind, selection: ReadSelection) -> bool:
+    """Whether a collection has an object, decodable or not."""
+    page = await reads.head(kind, selection)
+    return bool(page.items or page.undecodable)

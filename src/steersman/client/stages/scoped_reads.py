@@ -23,6 +23,7 @@ from steersman.client.selections import (
     KeyLike,
     Labels,
     ListSelection,
+    ReadSelection,
     Selection,
     WatchSelection,
     selector_text,
@@ -114,6 +115,14 @@ class ScopedReads:
         count = count_pages(selection)
         parts = await self._parts(kind, selection)
         return joined_lists([await self._server.list(kind, part, count=count) for part in parts])
+
+    async def head(self, kind: AnyKind, selection: ReadSelection) -> ListOf[Any]:
+        """Read the first object of a collection."""
+        for part in await self._parts(kind, selection):
+            page = await self._server.head(kind, part)
+            if page.items or page.undecodable:
+                return page
+        return ListOf(items=[], resource_version="")
 
     async def pages(self, kind: AnyKind, selection: ListSelection) -> AsyncGenerator[ListOf[Any]]:
         """Read a collection page by page, one namespace after the other."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Iterable
+from contextlib import aclosing
 from functools import cached_property
 from typing import Any
 
@@ -15,6 +16,7 @@ from steersman.client.selections import (
     AnyKind,
     KeyLike,
     ListSelection,
+    ReadSelection,
     WatchSelection,
     check_options,
     selector_text,
@@ -174,6 +176,15 @@ class ServerReads:
             count.rewind(before)
             whole: ListSelection = {**selection, "page_size": 0}
             return joined_lists([page async for page in self.pages(kind, whole, count=count)])
+
+    async def head(self, kind: AnyKind, selection: ReadSelection) -> ListOf[Any]:
+        """Read the first object of a collection, in one request unless the server sends empty pages."""
+        one: ListSelection = {**selection, "page_size": 1}
+        async with aclosing(self.pages(kind, one)) as pages:
+            async for page in pages:
+                if page.items or page.undecodable:
+                    return page
+        return ListOf(items=[], resource_version="")
 
     def watch(self, kind: AnyKind, selection: WatchSelection) -> Watch[Any]:
         """Watch the changes of a kind."""

@@ -1,4 +1,4 @@
-"""Reading: get, list, pages and watch."""
+"""Reading: get, list, first, pages and watch."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any, TypeVar, Unpack, overload
 from steersman.client.bindings import Attempt
 from steersman.client.discovery import Discovery
 from steersman.client.results import ListOf
-from steersman.client.selections import AnyKind, KeyLike, ListSelection, WatchSelection
+from steersman.client.selections import AnyKind, KeyLike, ListSelection, ReadSelection, WatchSelection
 from steersman.client.stages.pipeline import Pipeline
-from steersman.client.stages.reads import Reads, objects_of
+from steersman.client.stages.reads import Reads, exists_in, first_of, objects_of
 from steersman.client.watches import Watch
 from steersman.errors import NotFound
 from steersman.objects import Kind, Object, PartialObjectMetadata, Unstructured, decode
@@ -108,6 +108,25 @@ class Reader:
         return await self.pipeline.reads.list(kind, selection)
 
     @overload
+    async def first(self, kind: type[ObjectT], **selection: Unpack[ReadSelection]) -> ObjectT | None: ...
+    @overload
+    async def first(self, kind: Kind, **selection: Unpack[ReadSelection]) -> Unstructured | None: ...
+
+    async def first(self, kind: AnyKind, **selection: Unpack[ReadSelection]) -> Any:
+        """Read the first object of a kind, by namespace and name: ``await client.first(Site, labels={"tier": "front"})``.
+
+        Returns None if no object matches. One request for one object, or none if a cache answers.
+        """
+        return await first_of(self.pipeline.reads, kind, selection)
+
+    async def exists(self, kind: AnyKind, **selection: Unpack[ReadSelection]) -> bool:
+        """Whether an object of a kind matches: ``if await client.exists(Pod, labels={"app": "web"}): ...``.
+
+        One request for one object, or none if a cache answers.
+        """
+        return await exists_in(self.pipeline.reads, kind, selection)
+
+    @overload
     def iterate(self, kind: type[ObjectT], **selection: Unpack[ListSelection]) -> AsyncIterator[ObjectT]: ...
     @overload
     def iterate(self, kind: Kind, **selection: Unpack[ListSelection]) -> AsyncIterator[Unstructured]: ...
@@ -160,6 +179,14 @@ class MetadataReader:
     async def list(self, kind: AnyKind, **selection: Unpack[ListSelection]) -> ListOf[PartialObjectMetadata]:
         """Read the metadata of all objects of a kind; see `Reader.list`."""
         return await self._reads.list(kind, selection)
+
+    async def first(self, kind: AnyKind, **selection: Unpack[ReadSelection]) -> PartialObjectMetadata | None:
+        """Read the metadata of the first object of a kind; see `Reader.first`."""
+        return await first_of(self._reads, kind, selection)
+
+    async def exists(self, kind: AnyKind, **selection: Unpack[ReadSelection]) -> bool:
+        """Whether an object of a kind matches; see `Reader.exists`."""
+        return await exists_in(self._reads, kind, selection)
 
     def iterate(self, kind: AnyKind, **selection: Unpack[ListSelection]) -> AsyncIterator[PartialObjectMetadata]:
         """Iterate over the objects of a kind; see `Reader.iterate`."""

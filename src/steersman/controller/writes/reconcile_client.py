@@ -22,7 +22,7 @@ ObjectT = TypeVar("ObjectT", bound=Object)
 class ReconcileClient(Verbs):
     """Reads and writes objects of any kind, as `Client` does, for one reconcile.
 
-    The cache answers `get` and `list`, never older than what was written through this client. Reads of
+    The cache answers `get`, `list`, `first` and `exists`, never older than what was written through this client. Reads of
     a specific resource version, with field selectors, of pages, or through `live` go to the server. An `apply` through
     `live` is always sent.
 
