@@ -52,10 +52,10 @@ async def reconcile_bare(ctx: Context, request: Request) -> Done:
         return Done()
     for child in children_of(site):
         await ctx.client.apply(child, owner=site, force=True)
-    site.status = site.status or Status()
-    site.status.observed_generation = site.generation
+    status = site.ensure_status()
+    status.observed_generation = site.generation
     ready = Condition(type="Ready", status="True", reason="Ready", observed_generation=site.generation)
-    set_condition(site.status, ready, now=now())
+    set_condition(status, ready, now=now())
     await ctx.client.save(site)
     return Done()
 

@@ -73,7 +73,7 @@ async def reconcile(ctx: Context, request: Request) -> Done:
     for quota in await ctx.client.owned_by(ResourceQuota, quota_class):
         if quota.key.namespace not in chosen_by:
             await ctx.client.delete(quota, missing_ok=True)
-    status = quota_class.status = quota_class.status or QuotaClassStatus()
+    status = quota_class.ensure_status()
     status.observed_generation = quota_class.generation
     status.namespaces = len(chosen_by)
     with suppress(NotFound):  # deleted meanwhile: its quotas go with it

@@ -93,7 +93,7 @@ async def reconcile(ctx: Context, request: Request) -> Done | RequeueAfter:
     schedule = await ctx.client.find(Schedule, request.key)
     if schedule is None or schedule.deleting:
         return Done()
-    status = schedule.status = schedule.status or ScheduleStatus()
+    status = schedule.ensure_status()
     since = status.last_tick or schedule.metadata.creation_timestamp or now()
     ticks = ticks_between(since, now(), parse_duration(schedule.spec.every))
     if ticks.due is not None:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from examples.application_namespace.children import administrators, isolation, limits, namespace
 from examples.application_namespace.types import ApplicationNamespace
 
-from steersman import Condition, Context, Done, Manager, Object, Request, Status, now, set_condition
+from steersman import Condition, Context, Done, Manager, Object, Request, now, set_condition
 from steersman.errors import ApiError, NotFound
 from steersman.kinds.core_v1 import Namespace, ResourceQuota
 from steersman.kinds.networking_v1 import NetworkPolicy
@@ -76,7 +76,7 @@ async def reconcile(ctx: Context, request: Request) -> Done:
     app = await ctx.client.find(ApplicationNamespace, request.key)
     if app is None or app.deleting:
         return Done()  # the garbage collector removes what it owned
-    app.status = app.status or Status()
+    status = app.ensure_status()
     problem: Problem | None = Problem("Error", "")
     try:
         problem = await converge(ctx, app)
@@ -92,8 +92,8 @@ async def reconcile(ctx: Context, request: Request) -> Done:
             message=message,
             observed_generation=app.generation,
         )
-        set_condition(app.status, condition, now=now())
-        app.status.observed_generation = app.generation
+        set_condition(status, condition, now=now())
+        status.observed_generation = app.generation
         with suppress(NotFound):  # deleted meanwhile
             await ctx.client.save(app)
     return Done()

@@ -17,7 +17,7 @@ from examples.postgres_cluster.children import (
     stateful_set,
     volume,
 )
-from examples.postgres_cluster.types import PostgresCluster, PostgresClusterStatus
+from examples.postgres_cluster.types import PostgresCluster
 
 from steersman import Condition, Context, Done, Manager, Object, Request, find_condition, now, set_condition
 from steersman.errors import ApiError, NotFound
@@ -91,11 +91,10 @@ def lacks(child: Object) -> Problem | None:
 def report(
     cluster: PostgresCluster, kind: str, status: Literal["True", "False", "Unknown"], reason: str, message: str = ""
 ) -> None:
-    cluster.status = cluster.status or PostgresClusterStatus()
     condition = Condition(
         type=kind, status=status, reason=reason, message=message, observed_generation=cluster.generation
     )
-    set_condition(cluster.status, condition, now=now())
+    set_condition(cluster.ensure_status(), condition, now=now())
 
 
 def conclude(cluster: PostgresCluster) -> None:
@@ -211,7 +210,7 @@ async def reconcile(ctx: Context, request: Request) -> Done:
     if FINALIZER not in finalizers:  # before it has anything to guard
         cluster.metadata.finalizers = [*finalizers, FINALIZER]
         cluster = (await ctx.client.save(cluster)).object
-    cluster.status = cluster.status or PostgresClusterStatus()
+    cluster.ensure_status()
     try:
         await bring_up_all(ctx, cluster)
     finally:

@@ -22,7 +22,7 @@ from examples.postgres_cluster.children import (
     stateful_set,
     volume,
 )
-from examples.postgres_cluster.types import PostgresCluster, PostgresClusterStatus
+from examples.postgres_cluster.types import PostgresCluster
 
 from steersman import Done, Manager, Next, Outputs, StateMachine, state
 from steersman.kinds.apps_v1 import StatefulSet
@@ -53,8 +53,7 @@ class Cluster(
         """
         out.apply(service(cluster, "primary"))
         out.apply(stateful_set(cluster, "primary"))
-        cluster.status = cluster.status or PostgresClusterStatus()
-        cluster.status.endpoint = f"{cluster.key.name}.{cluster.key.namespace}.svc:{PORT}"
+        cluster.ensure_status().endpoint = f"{cluster.key.name}.{cluster.key.namespace}.svc:{PORT}"
         return Next()
 
     @state(condition="ReplicasReady")
@@ -63,14 +62,14 @@ class Cluster(
 
         A replica's volume is declared with the replica: it goes with the replica, not earlier.
         """
-        cluster.status = cluster.status or PostgresClusterStatus()
-        cluster.status.ready_replicas = 0
+        status = cluster.ensure_status()
+        status.ready_replicas = 0
         if cluster.spec.replicas:
             out.apply(service(cluster, "replica"))
         for name in replicas_of(cluster):
             out.apply(volume(cluster, name), wait=False)
             present = await out.current(out.apply(stateful_set(cluster, name)))
-            cluster.status.ready_replicas += present is not None and readiness_of(present).ready
+            status.ready_replicas += present is not None and readiness_of(present).ready
         return Next()
 
     @state(condition="BackupsReady")

@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import Literal
 
 import aiohttp
-from examples.secure_storage.outside import Buckets, Keys, Policies, Thing, Things, status_of
+from examples.secure_storage.outside import Buckets, Keys, Policies, Thing, Things
 from examples.secure_storage.types import SecureStorage
 
 from steersman import (
@@ -58,12 +58,12 @@ def report(
     condition = Condition(
         type=kind, status=status, reason=reason, message=message, observed_generation=storage.generation
     )
-    set_condition(status_of(storage), condition, now=now())
+    set_condition(storage.ensure_status(), condition, now=now())
 
 
 def conclude(storage: SecureStorage) -> None:
     """Derive Ready from the conditions of the phases: the first that is not true says why."""
-    status = status_of(storage)
+    status = storage.ensure_status()
     for name in CONDITIONS:
         condition = find_condition(status.conditions, name)
         if condition is not None and condition.status != "True":
@@ -106,7 +106,7 @@ async def remove(storage: SecureStorage, things: Things) -> None:
 
 
 async def write_coordinates(ctx: Context, storage: SecureStorage) -> None:
-    status = status_of(storage)
+    status = storage.ensure_status()
     assert status.bucket is not None
     assert status.key is not None
     present = await ctx.client.find(Secret, storage.key) or await ctx.client.live.find(Secret, storage.key)
@@ -129,7 +129,7 @@ async def bring_up(ctx: Context, storage: SecureStorage) -> None:
         try:
             if condition in PHASES:
                 name, things = PHASES[condition]
-                setattr(status_of(storage), name, (await ensure(storage, things))["id"])
+                setattr(storage.ensure_status(), name, (await ensure(storage, things))["id"])
             else:
                 await write_coordinates(ctx, storage)
         except (*FAILURES, NotOurs) as failure:

@@ -14,7 +14,7 @@ Run the cloud with `python -m examples.secure_storage.cloud`, the operator with
 bare.py is the same operator without patterns.
 """
 
-from examples.secure_storage.outside import Buckets, Keys, Policies, Thing, Things, status_of
+from examples.secure_storage.outside import Buckets, Keys, Policies, Thing, Things
 from examples.secure_storage.types import SecureStorage
 
 from steersman import Done, Manager, Next, ObjectMeta, Outputs, StateMachine, Wait, finalizer, state
@@ -37,7 +37,7 @@ class Storage(StateMachine[SecureStorage], children=(Secret,)):
         """Ensure the bucket."""
         match self.buckets.ensure(storage):
             case Present(found):
-                status_of(storage).bucket = found["id"]
+                storage.ensure_status().bucket = found["id"]
                 return Next()
             case pending:
                 return pending.wait
@@ -47,7 +47,7 @@ class Storage(StateMachine[SecureStorage], children=(Secret,)):
         """Ensure the encryption key of the bucket."""
         match self.keys.ensure(storage):
             case Present(found):
-                status_of(storage).key = found["id"]
+                storage.ensure_status().key = found["id"]
                 return Next()
             case pending:
                 return pending.wait
@@ -57,7 +57,7 @@ class Storage(StateMachine[SecureStorage], children=(Secret,)):
         """Ensure the policy: who may delete, and when."""
         match self.policies.ensure(storage):
             case Present(found):
-                status_of(storage).policy = found["id"]
+                storage.ensure_status().policy = found["id"]
                 return Next()
             case pending:
                 return pending.wait
@@ -65,7 +65,7 @@ class Storage(StateMachine[SecureStorage], children=(Secret,)):
     @state(condition="CoordinatesReady")
     async def coordinates(self, storage: SecureStorage, out: Outputs) -> Done:
         """Declare the Secret that holds the ids."""
-        status = status_of(storage)
+        status = storage.ensure_status()
         assert status.bucket is not None
         assert status.key is not None
         meta = ObjectMeta(name=storage.key.name, namespace=storage.key.namespace)

@@ -8,7 +8,7 @@ import os
 from typing import Any
 
 import aiohttp
-from examples.secure_storage.types import SecureStorage, SecureStorageStatus
+from examples.secure_storage.types import SecureStorage
 
 from steersman.patterns import ExternalKey, ServiceRefused
 
@@ -69,12 +69,6 @@ class Things:
         await call("DELETE", f"{self.path}/{found['id']}")
 
 
-def status_of(storage: SecureStorage) -> SecureStorageStatus:
-    """Return the status, creating it if it is missing."""
-    storage.status = storage.status or SecureStorageStatus()
-    return storage.status
-
-
 class Buckets(Things):
     path = "/buckets"
 
@@ -90,7 +84,7 @@ class Keys(Things):
 
     def wanted(self, storage: SecureStorage) -> Thing:
         """Return the properties, with the bucket created before."""
-        return {"bucket": status_of(storage).bucket}
+        return {"bucket": storage.ensure_status().bucket}
 
 
 class Policies(Things):
@@ -98,5 +92,5 @@ class Policies(Things):
 
     def wanted(self, storage: SecureStorage) -> Thing:
         """Return the properties from the earlier objects and from the spec."""
-        status = status_of(storage)
+        status = storage.ensure_status()
         return {"bucket": status.bucket, "key": status.key, "retention": storage.spec.retention}

@@ -325,6 +325,24 @@ def test_slips_in_a_constructor_are_named():
         Slipped("x")
 
 
+def test_a_status_is_made_once():
+    """An operator sets fields of the status of a new object, and of one that has a status already."""
+    site = Site(metadata=ObjectMeta(name="home"), spec=SiteSpec(image="nginx"))
+    site.ensure_status().ready_replicas = 3
+    assert site.ensure_status() is site.status
+    assert site.status == SiteStatus(ready_replicas=3)
+
+
+class Silent(Resource[SiteSpec, None], group="web.example.com", version="v1"):
+    """A kind without a status."""
+
+
+def test_a_kind_without_a_status_gets_none():
+    silent = Silent(metadata=ObjectMeta(name="home"), spec=SiteSpec(image="nginx"))
+    with pytest.raises(TypeError, match=r"Silent has no status: declare one"):
+        silent.ensure_status()
+
+
 def test_only_is_an_intent_with_nothing_else():
     class Whole(Struct):
         image: str

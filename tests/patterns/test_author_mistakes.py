@@ -103,7 +103,7 @@ async def test_the_status_of_a_new_object(control_plane, caplog) -> None:
         return Done()
 
     text = await mistaken(control_plane, reconcile, caplog)
-    assert "Before this line, write: site.status = site.status or SiteStatus()" in text
+    assert "Write site.ensure_status() instead of site.status, or set the status" in text
 
 
 async def test_a_reconcile_without_return(control_plane, caplog) -> None:

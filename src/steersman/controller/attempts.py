@@ -163,8 +163,8 @@ def _explain(error: BaseException) -> None:
     if ".status." in line and not getattr(error, "__notes__", ()):
         owner = line.partition(".status.")[0].rpartition(" ")[2].rpartition("(")[2]
         error.add_note(
-            f"The status of a new object is None. Before this line, write: {owner}.status = {owner}.status or"
-            " SiteStatus() (with the class of its status)"
+            f"The status of a new object is None. Write {owner}.ensure_status() instead of {owner}.status,"
+            " or set the status of a built-in kind before this line"
         )
 
 

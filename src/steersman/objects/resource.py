@@ -19,7 +19,7 @@ from typing import Annotated, Any, ClassVar, Generic, TypeVar, cast
 
 from steersman.markers import ListMap
 from steersman.objects.conditions import Condition
-from steersman.objects.hints import declared_hints, structs_of
+from steersman.objects.hints import declared_hints, structs_in, structs_of
 from steersman.objects.identity import GroupVersionKind, GroupVersionResource, Key
 from steersman.objects.metadata import ObjectMeta
 from steersman.objects.options import ResourceOptions
@@ -106,6 +106,17 @@ class Resource(Object, Generic[SpecT, StatusT]):
     status: StatusT | None = None
 
     __generic_resource__: ClassVar[bool] = True
+
+    def ensure_status(self) -> StatusT:
+        """The status: ``site.ensure_status().ready_replicas = 3``. Sets a new one if the object has none."""
+        if self.status is None:
+            declared = structs_in(declared_hints(type(self))["status"])
+            if not declared:
+                raise TypeError(
+                    f"{type(self).__name__} has no status: declare one, as in Resource[SiteSpec, SiteStatus]"
+                )
+            self.status = cast("StatusT", declared[0]())
+        return cast("StatusT", self.status)
 
     @classmethod
     def __class_getitem__(cls, parameters: object) -> Any:

@@ -23,7 +23,6 @@ from steersman.workloads.environment import effective_environment, shown_environ
 from steersman.workloads.kinds import (
     Container,
     ContainerExec,
-    ContainerExecStatus,
     ExecutableState,
     ProcessObservation,
 )
@@ -172,7 +171,7 @@ def _state_of(record: Command, before: ExecutableState) -> ExecutableState:
 
 
 def _write_status(command: ContainerExec, state: ExecutableState, record: Command, waits: str) -> None:
-    status = command.status = command.status or ContainerExecStatus()
+    status = command.ensure_status()
     status.state = state
     status.observed_generation = command.generation
     status.startup_timestamp, status.finish_timestamp = record.started_at, record.finished_at

@@ -15,7 +15,7 @@ import msgspec
 
 from steersman.aio import now
 from steersman.controller import Context, ControllerPlan, Done, Outcome, Request, RequeueAfter, View, controller_for
-from steersman.objects import Condition, Key, Status, set_condition
+from steersman.objects import Condition, Key, set_condition
 from steersman.patterns import add_finalizer, has_finalizer, remove_finalizer
 from steersman.workloads.containers import ContainerRunner, ContainerRuntimeError, Missing
 from steersman.workloads.kinds import ContainerNetwork, ContainerNetworkConnection
@@ -85,8 +85,7 @@ class _Connections:
             reason="Connected" if connected else "NotConnected",
             message="" if connected else record.failure or waits,
         )
-        connection.status = connection.status or Status()
-        set_condition(connection.status, condition, now=now())
+        set_condition(connection.ensure_status(), condition, now=now())
         await ctx.client.save(connection)
         return RequeueAfter(left) if left > 0 else Done()
 

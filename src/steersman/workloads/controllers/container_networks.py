@@ -31,7 +31,6 @@ from steersman.workloads.kinds import (
     Container,
     ContainerNetwork,
     ContainerNetworkState,
-    ContainerNetworkStatus,
     Service,
     runtime_names,
 )
@@ -279,7 +278,7 @@ def _state_of(record: Network) -> ContainerNetworkState:
 
 
 def _write_status(network: ContainerNetwork, state: ContainerNetworkState, record: Network) -> None:
-    status = network.status = network.status or ContainerNetworkStatus()
+    status = network.ensure_status()
     status.state = state
     status.observed_generation = network.generation
     status.message = record.failure or (f"There is no network {_name(network)}." if record.missing else None)

@@ -17,7 +17,6 @@ from steersman.workloads.kinds import (
     STOPPED_MESSAGE,
     Container,
     ContainerState,
-    ContainerStatus,
     HealthProbeResult,
     HealthStatus,
     is_stopped,
@@ -228,7 +227,7 @@ def health_of_state(state: ContainerState, run: Run) -> HealthStatus:
 
 def write_status(container: Container, state: ContainerState, run: Run, *, waiting_for: str, now: datetime) -> None:
     """Put a state, and what is known of the container, into the status of a Container."""
-    status = container.status = container.status or ContainerStatus()
+    status = container.ensure_status()
     status.state = state
     status.observed_generation = container.generation
     facts = run.facts

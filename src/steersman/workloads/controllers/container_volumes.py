@@ -19,7 +19,7 @@ from steersman.objects import Condition, set_condition
 from steersman.patterns import add_finalizer, has_finalizer, remove_finalizer
 from steersman.workloads.containers import ContainerRunner, ContainerRuntimeError
 from steersman.workloads.containers.creator import NAME, UID
-from steersman.workloads.kinds import ContainerVolume, ContainerVolumeState, ContainerVolumeStatus
+from steersman.workloads.kinds import ContainerVolume, ContainerVolumeState
 from steersman.workloads.transitions import steps
 from steersman.workloads.world import World
 
@@ -70,7 +70,7 @@ class _Volumes:
         before: ContainerVolumeState = volume.status.state if volume.status is not None else ""
         state = "Ready" if record.exists else "RuntimeUnhealthy" if record.failure else "Pending"
         for step in steps("ContainerVolume", before, state) or [state]:
-            status = volume.status = volume.status or ContainerVolumeStatus()
+            status = volume.ensure_status()
             status.state = step  # type: ignore[assignment]
             status.observed_generation = volume.generation
             ready = step == "Ready"

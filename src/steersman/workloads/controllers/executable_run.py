@@ -12,7 +12,6 @@ from steersman.workloads.environment import shown_environment
 from steersman.workloads.kinds import (
     Executable,
     ExecutableState,
-    ExecutableStatus,
     HealthProbeResult,
     HealthStatus,
     ProcessObservation,
@@ -177,7 +176,7 @@ def _ended(code: int) -> str:
 
 def write_status(executable: Executable, state: ExecutableState, run: Run, *, waiting_for: str, now: datetime) -> None:
     """Put a state, and what is known of the run, into the status of an Executable."""
-    status = executable.status = executable.status or ExecutableStatus()
+    status = executable.ensure_status()
     status.state = state
     status.observed_generation = executable.generation
     if run.launched:

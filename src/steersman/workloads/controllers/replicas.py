@@ -13,7 +13,6 @@ from steersman.workloads.files import Watched
 from steersman.workloads.kinds import (
     Executable,
     ExecutableReplicaSet,
-    ExecutableReplicaSetStatus,
     HealthStatus,
     ReplicaSetObservation,
 )
@@ -70,7 +69,7 @@ def write_status(
     stopped: str = "",
 ) -> None:
     """Write the status of a set. ``stopped`` is a sentence if an annotation stops it."""
-    status = replica_set.status = replica_set.status or ExecutableReplicaSetStatus()
+    status = replica_set.ensure_status()
     states = [state_of(each) for each in alive]
     wanted = replica_set.spec.replicas
     status.observed_generation = replica_set.generation

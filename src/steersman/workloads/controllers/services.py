@@ -175,7 +175,7 @@ class _Services:
         return _in_use(service, error.address, error.port, holder)
 
     def _write(self, service: Service, outcome: _Outcome, endpoints: int) -> None:
-        status = service.status = service.status or ServiceStatus()
+        status = service.ensure_status()
         proxied = self._proxy.state(service.key.name)
         message = outcome.problem
         if not message and not endpoints:
