@@ -203,7 +203,7 @@ class ControllerBuilder(Generic[T]):
             mapper: Callable[[], Mapper] = partial(
                 Owners, self._primary, namespaced=self._is_namespaced(where), through=through
             )
-            words = "owners through " + ", ".join(kind_name(each) for each in through)
+            words = "owners through " + ", ".join(kind_name(between) for between in through)
         else:
             function = function_mapper(map, where, scope=Scope(kind_name(self._primary), self._namespaced))
             mapper, words = (lambda: function), getattr(map, "__name__", "mapped")

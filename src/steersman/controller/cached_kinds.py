@@ -83,8 +83,8 @@ class CachedKinds:
         informer = self._informer(kind)
         selector = as_selector(labels)
         _require(informer, informer.store.index_for(namespace=namespace, labels=selector))
-        found = informer.store.list(namespace=namespace, labels=selector)
-        return [informer.view(stored) for stored in found]
+        objects = informer.store.list(namespace=namespace, labels=selector)
+        return [informer.view(stored) for stored in objects]
 
     def by_index(self, kind: KindLike, name: str, value: Hashable) -> Iterable[View[Any]]:
         """The objects of a watched kind that a declared index holds for a value."""

@@ -41,13 +41,13 @@ async def claim(
     """
     selector = _checked(owner, kind, labels)
     namespace = owner.key.namespace or None
-    found: dict[str, Any] = {each.uid: each for each in await ctx.client.owned_by(kind, owner)}
-    for each in await ctx.client.list(kind, namespace=namespace, labels=selector):
-        found.setdefault(each.uid, each)
+    candidates: dict[str, Any] = {candidate.uid: candidate for candidate in await ctx.client.owned_by(kind, owner)}
+    for candidate in await ctx.client.list(kind, namespace=namespace, labels=selector):
+        candidates.setdefault(candidate.uid, candidate)
     claims = _Claims(ctx, owner, kind, mark, part)
     kept: list[Any] = []
-    for each in found.values():
-        claimed = await claims.judge(each, matches=selector.matches(each.metadata.labels))
+    for candidate in candidates.values():
+        claimed = await claims.judge(candidate, matches=selector.matches(candidate.metadata.labels))
         if claimed is not None:
             kept.append(claimed)
     if claims.conflicts:
@@ -64,13 +64,16 @@ def claiming(owner: type[Object], labels: SelectorOf) -> Callable[[View[Any], St
 
     def claimers(view: View[Any], stores: Stores) -> list[Key]:
         metadata = view.metadata
-        if any(each.controller for each in metadata.owner_references or ()) or metadata.deletion_timestamp is not None:
+        if (
+            any(reference.controller for reference in metadata.owner_references or ())
+            or metadata.deletion_timestamp is not None
+        ):
             return []
         namespace = view.key.namespace if owner.__resource__.namespaced else ""
         return [
-            each.key
-            for each in stores.list(owner, namespace=namespace)
-            if as_selector(labels(each.object)).matches(view.labels)
+            candidate.key
+            for candidate in stores.list(owner, namespace=namespace)
+            if as_selector(labels(candidate.object)).matches(view.labels)
         ]
 
     return claimers
@@ -127,7 +130,9 @@ class _Claims:
 
     async def judge(self, obj: Any, *, matches: bool) -> Any:
         """The object if it belongs to the owner, possibly after adoption; None otherwise."""
-        controller = next((each for each in obj.metadata.owner_references or () if each.controller), None)
+        controller = next(
+            (reference for reference in obj.metadata.owner_references or () if reference.controller), None
+        )
         if controller is not None:
             return await self._judge_controlled(obj, controller.uid, matches=matches)
         near = not self._owner.key.namespace or obj.key.namespace == self._owner.key.namespace
@@ -152,7 +157,7 @@ class _Claims:
             self._may_adopt = live is not None and live.uid == self._owner.uid and not live.deleting
         if not self._may_adopt:
             return None
-        others = [each for each in _references(obj) if each.get("uid") != self._owner.uid]
+        others = [reference for reference in _references(obj) if reference.get("uid") != self._owner.uid]
         own = to_json(owner_reference(self._owner))
         adopted = await self._write(obj, [*others, own], mark="true")
         if adopted is not None:
@@ -160,7 +165,7 @@ class _Claims:
         return adopted
 
     async def _release(self, obj: Any) -> None:
-        others = [each for each in _references(obj) if each.get("uid") != self._owner.uid]
+        others = [reference for reference in _references(obj) if reference.get("uid") != self._owner.uid]
         if await self._write(obj, others or None, mark=None) is not None:
             self._ctx.logger.info("%s: released %s %s", self._ctx.request, obj.kind, obj.key)
 

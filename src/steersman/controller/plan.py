@@ -66,11 +66,11 @@ class ControllerPlan(msgspec.Struct, frozen=True, kw_only=True):
 
     def kinds(self) -> dict[KindLike, bool]:
         """Every kind that is watched or looked up, and whether its metadata is enough."""
-        found: dict[KindLike, bool] = {}
+        kinds: dict[KindLike, bool] = {}
         for watch in self.watches:
             for kind in (watch.kind, *watch.through):
-                found[kind] = watch.metadata_only and found.get(kind, True)
-        return found
+                kinds[kind] = watch.metadata_only and kinds.get(kind, True)
+        return kinds
 
     def required_kinds(self) -> list[KindLike]:
         """Every kind without which the controller cannot work."""

@@ -258,7 +258,7 @@ class QueueState:
     def throttle(self, request: Request, *, until: float) -> None:
         """Keep the request from running before a time, including what was added since its run began."""
         if len(self._throttles) > _THROTTLES:
-            self._throttles = {each: when for each, when in self._throttles.items() if each in self._entries}
+            self._throttles = {request: when for request, when in self._throttles.items() if request in self._entries}
         self._throttles[request] = until
         entry = self._entries.get(request)
         if entry is not None and entry.started is not None and entry.due is not None:

@@ -164,12 +164,12 @@ class Owners:
 
     def requests(self, event: ObjectEvent, stores: Stores) -> Iterable[Request]:
         """The owners in every state."""
-        found: dict[Request, None] = {}
+        requests: dict[Request, None] = {}
         for view in event.states:
             references = view.metadata.owner_references or []
             for request in self._climb(view.key.namespace, references, self._through, stores):
-                found[request] = None
-        return found
+                requests[request] = None
+        return requests
 
     def above(self, through: tuple[KindLike, ...]) -> Owners:
         """The rest of the chain, sharing the memory of deleted links."""
@@ -218,15 +218,15 @@ class Function:
 
     def requests(self, event: ObjectEvent, stores: Stores) -> Iterable[Request]:
         """The function's results for each state, oldest first."""
-        found: dict[Request, None] = {}
+        requests: dict[Request, None] = {}
         for view in event.states:
             returned: object = self._function(view, stores) if self._wants_stores else self._function(view)
             try:
-                found |= dict.fromkeys(self._scope.requests(returned))
+                requests |= dict.fromkeys(self._scope.requests(returned))
             except (TypeError, ValueError) as error:
                 name = getattr(self._function, "__name__", type(self._function).__name__)
                 raise type(error)(f"mapper {name} on {view.kind.kind} {view.key}: {error}") from error
-        return found
+        return requests
 
 
 class Through:

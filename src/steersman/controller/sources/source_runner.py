@@ -97,15 +97,15 @@ class SourceRunner:
 
     def _statistics_of(self, number: int, source: Source) -> SourceStatistics:
         try:
-            found = source.statistics()
+            statistics = source.statistics()
         except Exception as error:  # noqa: BLE001 - user code: the page shows the other sources
             words = error_words(error)
-            found = SourceStatistics(
+            statistics = SourceStatistics(
                 name=source.name, started=True, events=0, filtered=0, emitted=0, failures=1, last_failure=words
             )
         times, words = self._failures.get(number, (0, ""))
-        failures, last = found.failures + times, words or found.last_failure
-        return msgspec.structs.replace(found, failures=failures, last_failure=last) if times else found
+        failures, last = statistics.failures + times, words or statistics.last_failure
+        return msgspec.structs.replace(statistics, failures=failures, last_failure=last) if times else statistics
 
     def _started(self, number: int) -> None:
         self._starting.pop(number, None)
@@ -148,5 +148,5 @@ class SourceRunner:
 
 def _has_method(source: Source, name: str, *, waits: bool) -> bool:
     """Whether the class of a source has a method, async or not; an attribute such as an event may have the same name."""
-    found = getattr(type(source), name, None)
-    return callable(found) and inspect.iscoroutinefunction(found) == waits
+    method = getattr(type(source), name, None)
+    return callable(method) and inspect.iscoroutinefunction(method) == waits

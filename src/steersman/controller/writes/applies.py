@@ -198,7 +198,7 @@ class Applies:
 
     def _sweep(self) -> None:
         """Forget deleted objects; rarely, so that the cost per entry stays small."""
-        for place in [each for each in self._known if not self._is_there(each)]:
+        for place in [known for known in self._known if not self._is_there(known)]:
             del self._known[place]
         self._sweep_at = max(_SWEEP_FROM, 2 * len(self._known))
 
@@ -335,8 +335,8 @@ def _taken(intent: Intent, tree: Tree, *, typed: bool) -> Tree | None:
 
 def merge_schema(kind: GroupVersionKind, declared: type[Object] | None) -> MergeSchema | None:
     """How values of a kind merge and compare; None if unknown."""
-    found = _schema_of(kind, declared)
-    return None if found is None else found.merging
+    schema = _schema_of(kind, declared)
+    return None if schema is None else schema.merging
 
 
 @cache
@@ -346,12 +346,12 @@ def _schema_of(kind: GroupVersionKind, declared: type[Object] | None) -> _Schema
     from steersman.schemas import Misuse, readable_schema  # noqa: PLC0415 - as above
 
     try:
-        found = schema_of(kind)
+        schema = schema_of(kind)
     except LookupError:
         if declared is None or not issubclass(declared, Resource):
             return None
     else:
-        return _Schema(MergeSchema(found, resolve=lambda name: definition(name.rpartition("/")[2])), typed=True)
+        return _Schema(MergeSchema(schema, resolve=lambda name: definition(name.rpartition("/")[2])), typed=True)
     try:
         return _Schema(MergeSchema(readable_schema(cast("type[Object]", declared))), typed=False)
     except Misuse:

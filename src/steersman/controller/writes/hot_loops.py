@@ -96,7 +96,7 @@ class HotLoops:
     def count(self, now: float) -> int:
         """The number of hot keys."""
         self._forget(now)
-        for request in [each for each in self._hot if self._is_over(self._keys[each], now)]:
+        for request in [hot for hot in self._hot if self._is_over(self._keys[hot], now)]:
             self._hot.pop(request)
         return len(self._hot)
 
@@ -231,17 +231,17 @@ class HotLoops:
 
 def _has_news(key: _Key, causes: Causes) -> bool:
     """Whether an object triggered a key for the first time. Remembers the objects."""
-    found = False
+    is_new = False
     for cause in causes:
         if cause.kind is None or cause.key is None:
             continue
         name = (cause.kind, cause.key)
-        found = found or name not in key.seen
+        is_new = is_new or name not in key.seen
         key.seen.pop(name, None)
         key.seen[name] = None
     while len(key.seen) > _SEEN:
         del key.seen[next(iter(key.seen))]
-    return found
+    return is_new
 
 
 def _words(key: _Key, log: WriteLog) -> str:
@@ -272,8 +272,8 @@ def _fields(after: bytes, *befores: bytes | None) -> list[str]:
 def changed_fields(before: bytes, after: bytes) -> list[str]:
     """The paths of the first fields that differ, without those that every write changes."""
     try:
-        found = _differences(msgspec.json.decode(before), msgspec.json.decode(after), "")
-        return [path for _, path in zip(range(_FIELDS), found, strict=False)]
+        paths = _differences(msgspec.json.decode(before), msgspec.json.decode(after), "")
+        return [path for _, path in zip(range(_FIELDS), paths, strict=False)]
     except (msgspec.MsgspecError, RecursionError):
         return []
 

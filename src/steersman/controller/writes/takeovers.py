@@ -103,15 +103,15 @@ async def _rewrite(
 
     Status entries are changed through the main resource too: servers ignore ``managedFields`` sent to a subresource.
     """
-    found = await client.live.metadata.find(cast("Any", kind), key)
-    if found is None:
+    obj = await client.live.metadata.find(cast("Any", kind), key)
+    if obj is None:
         return None
-    metadata: dict[str, Any] = to_json(found).get("metadata") or {}
+    metadata: dict[str, Any] = to_json(obj).get("metadata") or {}
     renamed = change(metadata.get("managedFields") or ())
     if renamed is None:
         return None
     patch = MergePatch(
-        {"metadata": {"uid": found.uid, "resourceVersion": found.metadata.resource_version, "managedFields": renamed}}
+        {"metadata": {"uid": obj.uid, "resourceVersion": obj.metadata.resource_version, "managedFields": renamed}}
     )
     try:
         return await client.patch(cast("Any", kind), key, patch)

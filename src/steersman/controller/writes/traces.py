@@ -63,7 +63,7 @@ _of_caches: WeakKeyDictionary[Cache, WriteTraces] = WeakKeyDictionary()
 
 def traces_of(cache: Cache) -> WriteTraces:
     """The traces of writes through a cache, shared by its controllers."""
-    found = _of_caches.get(cache)
-    if found is None:
-        found = _of_caches[cache] = WriteTraces()
-    return found
+    traces = _of_caches.get(cache)
+    if traces is None:
+        traces = _of_caches[cache] = WriteTraces()
+    return traces
