@@ -279,9 +279,9 @@ class Cache:
         """
         for informer in self._of_kind(kind):
             keys = (key,) if key is not None else {*informer.store.keys(), *informer.overlay.touched()}
-            for each in keys:
-                if not namespace or each.namespace == namespace:
-                    informer.overlay.record_unknown(each)
+            for affected in keys:
+                if not namespace or affected.namespace == namespace:
+                    informer.overlay.record_unknown(affected)
 
     def _informers_of(self, obj: Object | Unstructured, kind: type[Any] | Kind | None) -> list[Informer[Any]]:
         return self._of_kind(kind or _kind_of(obj))
@@ -289,11 +289,11 @@ class Cache:
     def _of_kind(self, kind: type[Any] | Kind) -> list[Informer[Any]]:
         """Return every informer of the kind: a class and a `Kind` may both stand for it."""
         gvk = kind.gvk()
-        found = self._informers.get(gvk)
-        if found is None:
-            found = [shared.informer for known, shared in self._shared.items() if known.gvk() == gvk]
-            self._informers[gvk] = found
-        return found
+        informers = self._informers.get(gvk)
+        if informers is None:
+            informers = [shared.informer for known, shared in self._shared.items() if known.gvk() == gvk]
+            self._informers[gvk] = informers
+        return informers
 
 
 def _kind_of(obj: Object | Unstructured) -> type[Any] | Kind:

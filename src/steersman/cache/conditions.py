@@ -42,10 +42,10 @@ def condition_of(stored: StoredObject, condition: str) -> StoredCondition | None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     conditions = status.conditions if status is not None else None
-    return next((each for each in conditions or () if each.type == condition), None)
+    return next((entry for entry in conditions or () if entry.type == condition), None)
 
 
 def unmet(stored: StoredObject, condition: str) -> Iterable[tuple[str, str]]:
     """Status and reason of the condition, unless it is True or the object does not have it: the values of an index."""
-    found = condition_of(stored, condition)
-    return () if found is None or found.status == "True" else ((found.status, found.reason or ""),)
+    entry = condition_of(stored, condition)
+    return () if entry is None or entry.status == "True" else ((entry.status, entry.reason or ""),)

@@ -294,10 +294,10 @@ class HandlerRegistration:
         """Call the handler for pending entries until cancelled."""
         while True:
             for _ in range(_BATCH):
-                told = self._next()
-                if told is None:
+                due = self._next()
+                if due is None:
                     break
-                key, entry = told
+                key, entry = due
                 for event in self._events(key, entry):
                     while (pending := self._call(event)) is not None:
                         await pending.prepare()
@@ -357,10 +357,10 @@ class HandlerRegistration:
     @staticmethod
     def _by_object(entry: _Pending) -> dict[str, list[StoredObject]]:
         """Group the intermediate states by object (uid), in order of arrival."""
-        found: dict[str, list[StoredObject]] = {}
+        by_uid: dict[str, list[StoredObject]] = {}
         for stored in entry.passed:
-            found.setdefault(stored.uid, []).append(stored)
-        return found
+            by_uid.setdefault(stored.uid, []).append(stored)
+        return by_uid
 
     def _views(self, states: Iterable[StoredObject]) -> tuple[StoredView, ...]:
         return tuple(self._view(stored) for stored in states)

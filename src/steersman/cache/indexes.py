@@ -97,12 +97,12 @@ class Index:
             for stored in objects:
                 self.replace(None, stored)
             return
-        found, values_of = self._keys, self._values_of
+        keys_of, values_of = self._keys, self._values_of
         for stored in objects:
             for value in values_of(stored):
-                keys = found.get(value)
+                keys = keys_of.get(value)
                 if keys is None:
-                    found[value] = {stored.key: None}
+                    keys_of[value] = {stored.key: None}
                 else:
                     keys[stored.key] = None
 

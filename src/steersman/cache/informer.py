@@ -259,7 +259,7 @@ class Informer(Generic[T]):
             synced=self.synced,
             served=self.served,
             own_writes=len(self.overlay),
-            pending=tuple(each.pending for each in self._registrations),
+            pending=tuple(registration.pending for registration in self._registrations),
             index_failures=self._index_calls.failures,
             scopes=tuple(
                 scope.statistics(watermark=self.store.watermark(name)) for name, scope in self._scopes.items()

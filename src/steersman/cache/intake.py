@@ -245,7 +245,11 @@ def _as_tree(returned: object) -> object:
 
 def _owner_uids(references: list[_Owner]) -> tuple[str, ...]:
     """Return the owners' uids, the controller's first."""
-    return tuple(each.uid for each in sorted(references, key=lambda each: not each.controller) if each.uid)
+    return tuple(
+        reference.uid
+        for reference in sorted(references, key=lambda reference: not reference.controller)
+        if reference.uid
+    )
 
 
 def without_managed_fields(raw: bytes, managed: msgspec.Raw) -> bytes:

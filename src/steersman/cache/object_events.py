@@ -47,9 +47,9 @@ class ObjectEvent(msgspec.Struct, frozen=True, eq=False):
     @property
     def latest(self) -> StoredView:
         """The newest known state."""
-        found = self.new or self.old
-        assert found is not None
-        return found
+        view = self.new or self.old
+        assert view is not None
+        return view
 
     @property
     def key(self) -> Key:

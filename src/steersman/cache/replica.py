@@ -105,7 +105,7 @@ class Replica:
         yield from self._replacing(scope, objects, resource_version, new_epoch=new_epoch)
         self.sync.listed(scope)
         self.advance()
-        if self.sync.refreshed and (waiting := [each for each in self._handlers if not each.started]):
+        if self.sync.refreshed and (waiting := [handler for handler in self._handlers if not handler.started]):
             present = self.present()
             for registration in waiting:
                 registration.start(present)
@@ -198,7 +198,7 @@ class Replica:
     def _highest(self, scope: str) -> int:
         """Return the highest version seen in a scope, including the responses to our own writes."""
         written = [self.overlay.visible(key, None) for key in self.overlay.touched()]
-        versions = [self.store.watermark(scope), *(each.resource_version for each in written if each is not None)]
+        versions = [self.store.watermark(scope), *(stored.resource_version for stored in written if stored is not None)]
         return max(version_number(version) or 0 for version in versions)
 
 

@@ -71,19 +71,19 @@ class Store:
 
     def list(self, *, namespace: str = "", labels: Selector | None = None) -> Found:
         """Return the objects that a selector selects, in one namespace or in all."""
-        found = self._candidates(namespace, labels)
+        candidates = self._candidates(namespace, labels)
         if namespace:
-            found = (each for each in found if each.key.namespace == namespace)
+            candidates = (stored for stored in candidates if stored.key.namespace == namespace)
         if labels:
-            found = (each for each in found if labels.matches(each.own_labels))
-        return [*found]
+            candidates = (stored for stored in candidates if labels.matches(stored.own_labels))
+        return [*candidates]
 
     def by_index(self, name: str, value: Hashable) -> Found:
         """Return the objects that a declared index has under a value."""
         place = IndexName("function", name)
         if place not in self._contents.indexes and place not in self._contents.unfinished:
             declared = (
-                each.name for each in (*self._contents.indexes, *self._contents.unfinished) if each.by == "function"
+                index.name for index in (*self._contents.indexes, *self._contents.unfinished) if index.by == "function"
             )
             known = ", ".join(sorted(declared)) or "none"
             raise UnknownIndex(
@@ -194,7 +194,7 @@ class Store:
         """Return the keys and objects of a scope."""
         if not scope:
             return iter(self._contents.objects.items())
-        return ((each.key, each) for each in self.list(namespace=scope))
+        return ((stored.key, stored) for stored in self.list(namespace=scope))
 
     def advance(self, scope: str, resource_version: str) -> None:
         """Set the version up to which a scope is complete; an empty version clears it."""
@@ -210,8 +210,8 @@ class Store:
     @property
     def lowest_watermark(self) -> int | None:
         """The version that every scope has reached; None without a watermark, or if one is not a number."""
-        numbers = [version_number(each) for each in self._watermarks.values()]
-        known = [each for each in numbers if each is not None]
+        numbers = [version_number(version) for version in self._watermarks.values()]
+        known = [number for number in numbers if number is not None]
         return min(known) if known and len(known) == len(numbers) else None
 
     def _candidates(self, namespace: str, labels: Selector | None) -> Iterator[StoredObject]:
