@@ -208,10 +208,10 @@ def checked_formerly(name: str, formerly: object) -> tuple[str, ...]:
         raise ValueError(
             f"Manager(formerly={names!r}) also needs the current name; write Manager(name=..., formerly=...)"
         )
-    for each in names:
-        if not each or is_manager_of(each, name):
+    for former in names:
+        if not former or is_manager_of(former, name):
             raise ValueError(
-                f"Manager(name={name!r}, formerly={names!r}): {each!r} is not an earlier name; list the names that"
+                f"Manager(name={name!r}, formerly={names!r}): {former!r} is not an earlier name; list the names that"
                 " the program had before"
             )
     return names
@@ -238,9 +238,9 @@ def _refuse_fights(one: ControllerPlan, two: ControllerPlan) -> None:
             )
     if not (one.writes or two.writes):
         return  # neither prunes
-    made = _made(one)
+    children = _made(one)
     for child in _made(two):
-        if child in made:
+        if child in children:
             raise ValueError(
                 f"{names} both create {child.kind} children for a {kind}, and each would prune the other's; create all of"
                 " them in one controller, or give the second its own kind to reconcile"

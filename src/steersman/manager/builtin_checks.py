@@ -66,11 +66,11 @@ def check_caches(informers: Iterable[Informer[object]]) -> str:
 
     Returns a warning that names each kind that waits or is stale, and why.
     """
-    found = list(informers)
-    absent = [informer for informer in found if not informer.served]
-    if any(informer.served and not informer.synced for informer in found) or (absent and len(absent) == len(found)):
-        raise NotYet(_shortened([_waits(informer) for informer in found if not informer.synced]))
-    followed = [informer for informer in found if informer.served and informer.synced]
+    cached = list(informers)
+    absent = [informer for informer in cached if not informer.served]
+    if any(informer.served and not informer.synced for informer in cached) or (absent and len(absent) == len(cached)):
+        raise NotYet(_shortened([_waits(informer) for informer in cached if not informer.synced]))
+    followed = [informer for informer in cached if informer.served and informer.synced]
     if stale := [informer for informer in followed if informer.staleness >= STALE_AFTER]:
         raise NotYet(_shortened([_stale(informer) for informer in stale]))
     lost = [_stale(informer) for informer in followed if informer.staleness >= _STALE_SOON]
@@ -93,10 +93,10 @@ def check_controllers(
 
     ``behind`` returns the kinds that keep a controller from starting in a new term.
     """
-    found = list(controllers)
-    idle = [controller for controller in found if not controller.working]
+    assembled = list(controllers)
+    idle = [controller for controller in assembled if not controller.working]
     words = _shortened([_lacks(controller, behind(controller.name)) for controller in idle])
-    if any(not waits_for(controller, absent) for controller in idle) or (idle and len(idle) == len(found)):
+    if any(not waits_for(controller, absent) for controller in idle) or (idle and len(idle) == len(assembled)):
         raise NotYet(words)
     return words
 

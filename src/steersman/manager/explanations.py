@@ -27,7 +27,7 @@ def explain(
     A kind can be written as ``Site``, ``sites`` or ``site.web.example.com``, in any case.
     """
     wanted = kind_or_controller.lower()
-    controllers = {each.name: each for each in running}
+    controllers = {controller.name: controller for controller in running}
     named = [plan for plan in plans if wanted in _names(plan)]
     informers = tuple(informers)
     return [

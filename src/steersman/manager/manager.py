@@ -233,7 +233,7 @@ class Manager:
             raise RuntimeError(f'declare index "{name}" of {kind_name(kind)} before manager.run()')
         if (kind, name) in self._indexes:
             raise ValueError(f'{kind_name(kind)} already has an index "{name}": choose another name for one of them')
-        if any(kind.gvk() == each.gvk() for each in self._uncached):
+        if any(kind.gvk() == other.gvk() for other in self._uncached):
             raise ValueError(
                 f'{kind_name(kind)} is excluded from the cache (uncached=...), so it cannot have index "{name}": cache it,'
                 " or list it with a selector"
@@ -368,15 +368,15 @@ class Manager:
             tasks.cancel()
 
     async def _connect(self, stack: AsyncExitStack, client: Client | None) -> None:
-        found = client or self._client
-        if found is None:
-            found = await stack.enter_async_context(Client.connect(field_manager=self.name))
-        check_named(self.plans, found.field_manager or self.name)
-        registry, host = self.registry, found.server
-        self._client = found.with_transport(
+        connected = client or self._client
+        if connected is None:
+            connected = await stack.enter_async_context(Client.connect(field_manager=self.name))
+        check_named(self.plans, connected.field_manager or self.name)
+        registry, host = self.registry, connected.server
+        self._client = connected.with_transport(
             lambda inner: MeasuredTransport(inner, registry, host),
             observer=RequestMeasurements(registry, host),
-            field_manager=found.field_manager or self.name,
+            field_manager=connected.field_manager or self.name,
             formerly=self.formerly,
         )
 
@@ -479,7 +479,7 @@ class Manager:
             now=now(),
             phase=self.phase,
             leader=self._state.leader(self._client),
-            controllers=tuple(each.statistics(keys=keys) for each in self.controllers),
+            controllers=tuple(controller.statistics(keys=keys) for controller in self.controllers),
             informers=self._state.cache.statistics() if self._state.cache is not None else (),
             checks=(*self.health.last, *self.ready.last),
             blocked=tuple(self._blocked),

@@ -149,8 +149,8 @@ def _needs_of_webhooks(manager: Manager, cluster: _Needs, own: _Needs) -> None:
 def written_bindings(manager: Manager) -> tuple[str, ...]:
     """The kinds of RBAC that a manager writes: the server lets it grant only what it may do or bind itself."""
     kinds = {kind for plan in manager.plans for kind in _written(plan)}
-    found = {_resource(kind) for kind in kinds}
-    return tuple(sorted(resource for group, resource in found if group == "rbac.authorization.k8s.io"))
+    resources = {_resource(kind) for kind in kinds}
+    return tuple(sorted(resource for group, resource in resources if group == "rbac.authorization.k8s.io"))
 
 
 def _written(plan: ControllerPlan) -> list[type[Object] | Kind]:

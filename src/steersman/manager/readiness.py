@@ -40,8 +40,8 @@ def ready_of(
     """The cached Ready condition of an object; None if the object is missing or has no such condition."""
     for informer in informers:
         if informer.gvk == kind and (stored := informer.store.get(key)) is not None:
-            found = condition_of(stored, condition)
-            return _shown(stored, found, kind) if found is not None else None
+            entry = condition_of(stored, condition)
+            return _shown(stored, entry, kind) if entry is not None else None
     return None
 
 
@@ -53,13 +53,13 @@ async def index_readiness(plans: Iterable[ControllerPlan], informers: Iterable[I
 
 def unready_objects(plans: Iterable[ControllerPlan], informers: Iterable[Informer[Any]]) -> tuple[UnreadyObjects, ...]:
     """The objects that are not ready, for each controller that has some."""
-    found = [
+    unready = [
         (plan, informer, groups)
         for plan, informer in _reporting(plans, informers)
         if (groups := informer.store.by_unmet_condition(summary_of(plan)))
     ]
-    budget = max(1, SHOWN // len(found)) if found else 0
-    return tuple(_unready(plan, informer, groups, budget) for plan, informer, groups in found)
+    budget = max(1, SHOWN // len(unready)) if unready else 0
+    return tuple(_unready(plan, informer, groups, budget) for plan, informer, groups in unready)
 
 
 def _reporting(
@@ -83,9 +83,9 @@ def _unready(
     # One of each reason first: a rare reason must not drown in a frequent one.
     turns = chain.from_iterable(zip_longest(*(islice(keys, budget) for keys in islice(groups.values(), budget))))
     shown = [
-        UnreadyObject(key=stored.key, ready=_shown(stored, found, informer.gvk), deleting=stored.deleting)
+        UnreadyObject(key=stored.key, ready=_shown(stored, entry, informer.gvk), deleting=stored.deleting)
         for key in islice(filter(None, turns), budget)
-        if (stored := store.get(key)) is not None and (found := condition_of(stored, condition)) is not None
+        if (stored := store.get(key)) is not None and (entry := condition_of(stored, condition)) is not None
     ]
     frequent = nlargest(REASONS, groups.items(), key=lambda group: len(group[1]))
     return UnreadyObjects(
@@ -104,13 +104,13 @@ def _reason(stored: StoredObject | None, status: str, reason: str, kind: GroupVe
     return (_shown(stored, condition, kind).reason if stored is not None else "") or status
 
 
-def _shown(stored: StoredObject, found: StoredCondition, kind: GroupVersionKind) -> ReadyCondition:
+def _shown(stored: StoredObject, condition: StoredCondition, kind: GroupVersionKind) -> ReadyCondition:
     redacted = Redaction(stored.raw, secret=(kind.group, kind.kind) == ("", "Secret"))
     return ReadyCondition(
-        found.status,
-        _cut(redacted(found.reason or ""), _REASON_MAX),
-        _cut(redacted(found.message or ""), _MESSAGE_MAX),
-        _time(found.last_transition_time),
+        condition.status,
+        _cut(redacted(condition.reason or ""), _REASON_MAX),
+        _cut(redacted(condition.message or ""), _MESSAGE_MAX),
+        _time(condition.last_transition_time),
     )
 
 

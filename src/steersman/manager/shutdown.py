@@ -87,7 +87,7 @@ class Shutdown:
         state = self._state
         if not state.working:
             return
-        active = sum(len(each.reconciling) for each in state.controllers)
+        active = sum(len(controller.reconciling) for controller in state.controllers)
         _log.info("stopping: %d running reconciles have %g s to finish", active, self.grace)
         try:
             async with asyncio.timeout(self.grace):
@@ -128,12 +128,12 @@ class Shutdown:
 
     def _report(self, why: str, verdict: str = "exits now: it did not end by itself") -> None:
         """Log what keeps the program running. The thread that ends the process calls it too."""
-        found = [(name, stack) for name, stack in self._reconciles()]
+        reconciles = [(name, stack) for name, stack in self._reconciles()]
         threads = [(f"thread {name}", stack) for name, stack in busy_threads()]
-        if not found:
+        if not reconciles:
             threads.append(("the event loop", thread_stack(self._thread)))
-        stacks = "".join(f"\n{name}:\n{text_of(stack)}" for name, stack in (*found, *threads)[:_NAMED])
-        named = _listed(found) or _listed(threads)
+        stacks = "".join(f"\n{name}:\n{text_of(stack)}" for name, stack in (*reconciles, *threads)[:_NAMED])
+        named = _listed(reconciles) or _listed(threads)
         _log.error("the program %s, %s; still running: %s%s", verdict, why, named, StackText(stacks))
 
     def _reconciles(self) -> list[tuple[str, StackSummary]]:
@@ -145,9 +145,9 @@ class Shutdown:
         ]
 
 
-def _listed(found: list[tuple[str, StackSummary]]) -> str:
-    words = [f"{name} at {line_of(stack)}" for name, stack in found[:_NAMED]]
-    return ", ".join((*words, f"and {len(found) - _NAMED} more") if len(found) > _NAMED else words)
+def _listed(stacks: list[tuple[str, StackSummary]]) -> str:
+    words = [f"{name} at {line_of(stack)}" for name, stack in stacks[:_NAMED]]
+    return ", ".join((*words, f"and {len(stacks) - _NAMED} more") if len(stacks) > _NAMED else words)
 
 
 def report_threads(why: str) -> None:

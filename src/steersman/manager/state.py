@@ -94,11 +94,11 @@ class State:
     @property
     def _works(self) -> bool:
         """Whether a controller is working, and every other one waits for a kind that cannot be read."""
-        idle = [each for each in self.controllers if not each.working]
+        idle = [controller for controller in self.controllers if not controller.working]
         if not idle:
             return True
         unreadable = self.absent | self.denied
-        return len(idle) < len(self.controllers) and all(waits_for(each, unreadable) for each in idle)
+        return len(idle) < len(self.controllers) and all(waits_for(controller, unreadable) for controller in idle)
 
     def warn_unelected(self, name: str, server: str, plans: Sized) -> None:
         """Warn if controllers run in a Pod of a cluster, and nothing keeps a second Pod from acting at the same time."""

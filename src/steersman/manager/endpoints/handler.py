@@ -199,12 +199,12 @@ class EndpointHandler:
         if not kind or not name:
             return _text(400, f"name an object: {request.path}?kind=Site&namespace=default&name=web")
         key = Key(asked.get("namespace") or "", name)
-        found = self._observed.explain(kind, key)
-        status = 200 if found else 404
+        explanations = self._observed.explain(kind, key)
+        status = 200 if explanations else 404
         if request.path.endswith(".json"):
-            return ServerResponse(status=status, headers=_JSON, body=msgspec.json.encode(found))
+            return ServerResponse(status=status, headers=_JSON, body=msgspec.json.encode(explanations))
         await index_readiness(self._observed.plans, self._observed.informers)
-        page = explanation(found, kind=kind, key=key, statistics=self._observed.statistics())
+        page = explanation(explanations, kind=kind, key=key, statistics=self._observed.statistics())
         return ServerResponse(status=status, headers=_HTML, body=page.encode())
 
 
@@ -218,8 +218,8 @@ def _is_local(request: HttpRequest) -> bool:
         return False
     # Another site's page can point its own name here, but cannot make the browser request localhost.
     hosts = [value for name, value in request.headers if name.lower() == "host"]
-    found = _HOST.fullmatch(hosts[0]) if len(hosts) == 1 else None
-    return found is not None and _is_loopback(found["v6"] or found["name"])
+    match = _HOST.fullmatch(hosts[0]) if len(hosts) == 1 else None
+    return match is not None and _is_loopback(match["v6"] or match["name"])
 
 
 def _is_loopback(host: str) -> bool:
