@@ -61,8 +61,8 @@ def read_intent(request: ServerRequest, body: bytes, options: WriteOptions) -> T
     """The intent: YAML, of which JSON is a subset; 400 if it is not an object."""
     tree, twice = read_plain_json(body) or _read_yaml(body)
     if twice and options.field_validation == "Strict":
-        told = "error converting YAML to JSON: yaml: unmarshal errors:\n  " + "\n  ".join(twice)
-        raise bad_request(f"error strict decoding YAML: {told}")
+        problems = "error converting YAML to JSON: yaml: unmarshal errors:\n  " + "\n  ".join(twice)
+        raise bad_request(f"error strict decoding YAML: {problems}")
     for text in twice if options.field_validation == "Warn" else ():
         request.warn(text)
     if tree is None:

@@ -47,7 +47,7 @@ async def component_statuses(context: VerbContext, request: ServerRequest) -> Se
     definition = context.definition
     items: list[Tree] = [msgspec.json.decode(record.value) for record in selected]
     # An item that is not stored has no resourceVersion, which the form would add.
-    bare = [{name: value for name, value in each.items() if name not in {"kind", "apiVersion"}} for each in items]
+    bare = [{name: value for name, value in item.items() if name not in {"kind", "apiVersion"}} for item in items]
     tree: Tree = {"kind": definition.list_kind, "apiVersion": definition.gvk.api_version, "metadata": {}, "items": bare}
     return answer(request, msgspec.json.encode(tree))
 

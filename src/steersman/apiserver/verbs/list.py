@@ -73,20 +73,20 @@ def list_options(request: ServerRequest) -> ListOptions:
 
 
 def _match_problems(options: ListOptions, match: str) -> list[FieldProblem]:
-    path, found = "resourceVersionMatch", list[FieldProblem]()
+    path, problems = "resourceVersionMatch", list[FieldProblem]()
     if not options.resource_version:
         words = "resourceVersionMatch is forbidden unless resourceVersion is provided"
-        found.append(problem(path, "FieldValueForbidden", "", words))
+        problems.append(problem(path, "FieldValueForbidden", "", words))
     if options.continue_:
         words = "resourceVersionMatch is forbidden when continue is provided"
-        found.append(problem(path, "FieldValueForbidden", "", words))
+        problems.append(problem(path, "FieldValueForbidden", "", words))
     if match not in {"Exact", "NotOlderThan"}:
         words = 'supported values: "Exact", "NotOlderThan", ""'
-        found.append(problem(path, "FieldValueNotSupported", match, words))
+        problems.append(problem(path, "FieldValueNotSupported", match, words))
     if match == "Exact" and options.resource_version == "0":
         words = 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'
-        found.append(problem(path, "FieldValueForbidden", "", words))
-    return found
+        problems.append(problem(path, "FieldValueForbidden", "", words))
+    return problems
 
 
 #: The type of a continue token in kube-apiserver.
@@ -174,11 +174,11 @@ class Listing:
             return await self._selected()
         record, revision = await storage.get(selection.prefix + selection.name, revision=self._revision)
         record = None if record is None else await self._context.readable(record)
-        found = [record] if record is not None and self._matches(record) else []
-        return found, ListMetadata(resource_version=str(revision))
+        records = [record] if record is not None and self._matches(record) else []
+        return records, ListMetadata(resource_version=str(revision))
 
     async def _selected(self) -> tuple[list[Record], ListMetadata]:
-        found: list[Record] = []
+        records: list[Record] = []
         after, limit, pace = self._after, self._limit, Pace()
         while True:
             page = await self._page(after, _LOOKED_AT if limit else 0)
@@ -188,13 +188,13 @@ class Listing:
                     await asyncio.sleep(0)
                 if not self._matches(record):
                     continue
-                found.append(record)
-                if len(found) == limit:
+                records.append(record)
+                if len(records) == limit:
                     more = await self._has_more(page, index)
                     token = self._token(record.key + "\0", page.revision) if more else ""
-                    return found, ListMetadata(resource_version=str(page.revision), continue_=token)
+                    return records, ListMetadata(resource_version=str(page.revision), continue_=token)
             if not page.remaining:
-                return found, ListMetadata(resource_version=str(page.revision))
+                return records, ListMetadata(resource_version=str(page.revision))
             after = page.records[-1].key
 
     async def _has_more(self, page: Page, index: int) -> bool:
@@ -262,8 +262,8 @@ class Listing:
 
 def _first_bad(text: str) -> int:
     """Where Go stops decoding base64: at the first invalid character, or at a dangling last one."""
-    found = _NOT_BASE64.search(text)
-    return len(text[: found.start()].encode()) if found else len(text) - 1
+    match = _NOT_BASE64.search(text)
+    return len(text[: match.start()].encode()) if match else len(text) - 1
 
 
 def _bad_token(why: str) -> Exception:

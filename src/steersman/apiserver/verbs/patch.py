@@ -101,9 +101,9 @@ def read_patch(
 
     ``lenient``: kube-apiserver parses the text once less if unknown fields do not matter, so its message differs.
     """
-    told = "" if lenient or form == STRATEGIC_MERGE_PATCH else "error decoding patch: "
+    prefix = "" if lenient or form == STRATEGIC_MERGE_PATCH else "error decoding patch: "
     try:
-        tree = _parse(body, told)
+        tree = _parse(body, prefix)
     except RequestRejected:
         if lenient and form == MERGE_PATCH:
             raise bad_request("Invalid JSON Patch") from None
@@ -117,18 +117,18 @@ def read_patch(
     if not isinstance(tree, dict):
         if lenient and form == MERGE_PATCH:
             return lambda _: tree
-        raise bad_request(told + cannot_unmarshal(json_type(tree), "map[string]interface {}"))
+        raise bad_request(prefix + cannot_unmarshal(json_type(tree), "map[string]interface {}"))
     if form == MERGE_PATCH:
         return lambda current: apply_merge_patch(current, tree)
     schema = definition.schema() if schema is None else schema
     return lambda current: apply_strategic_merge(current, cast("Tree", tree), schema)
 
 
-def _parse(body: bytes, told: str) -> Any:
+def _parse(body: bytes, prefix: str) -> Any:
     try:
         tree = parse_json(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, PatchError) as error:
-        raise bad_request(f"{told}{json_problem(body, error, 'map[string]interface {}')}") from None
+        raise bad_request(f"{prefix}{json_problem(body, error, 'map[string]interface {}')}") from None
     return tree
 
 
@@ -145,11 +145,11 @@ def _json_patch(tree: Any, *, lenient: bool) -> Patch:
         raise too_large(
             f"Request entity too large: The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {len(operations)}"
         )
-    for each in operations:
-        if each is not None and not isinstance(each, dict):
-            raise bad_request(of_one.format(json_type(each)))
+    for operation in operations:
+        if operation is not None and not isinstance(operation, dict):
+            raise bad_request(of_one.format(json_type(operation)))
     try:
-        parsed = JsonPatch.parse([_as_go_reads(each) for each in operations])
+        parsed = JsonPatch.parse([_as_go_reads(operation) for operation in operations])
     except PatchError:
         raise _rejected() from None
     return parsed.apply
@@ -194,7 +194,7 @@ def _strategic_refusal(error: StrategicMergeError) -> RequestRejected:
     return unnamed(str(error), code=error.code)
 
 
-def unreadable_patch(made: str, refused: RequestRejected, *, as_unstructured: bool = False) -> RequestRejected:
+def unreadable_patch(printed: str, refused: RequestRejected, *, as_unstructured: bool = False) -> RequestRejected:
     """The answer to a patch whose result, as printed, is not an object of its kind.
 
     The result of a strategic merge patch is not parsed from text, so mismatches have other messages.
@@ -202,7 +202,7 @@ def unreadable_patch(made: str, refused: RequestRejected, *, as_unstructured: bo
     said = refused.status.message.partition(": ")[2] or refused.status.message
     if as_unstructured and isinstance(refused.__cause__, Unreadable):
         said = refused.__cause__.of_tree
-    return invalid(GroupKind("", ""), "", [invalid_field("patch", made, said)])
+    return invalid(GroupKind("", ""), "", [invalid_field("patch", printed, said)])
 
 
 def _patched(
@@ -216,9 +216,9 @@ def _patched(
     tree = apply_patch(read_patch(definition, form, body, lenient=lenient), current)
     if form == STRATEGIC_MERGE_PATCH and isinstance(tree, dict):
         # The result is decoded into the served type, whatever kind it declares.
-        made = cast("Tree", tree)
+        result = cast("Tree", tree)
         for key, value in (("kind", definition.gvk.kind), ("apiVersion", definition.gvk.api_version)):
-            made[key] = value if isinstance(made.get(key, ""), str) else made[key]
+            result[key] = value if isinstance(result.get(key, ""), str) else result[key]
     managed, is_empty = _unchanged_managed(managed_before, tree), tree == {}
     if managed is not None:
         # Do not decode them again: they cost as much as the rest.
@@ -231,8 +231,8 @@ def _patched(
         if refused.status.code != 400:
             raise
         if form == STRATEGIC_MERGE_PATCH:
-            made = printed_value(parse_json(body)) if len(body) <= SHOWN_MAX else "..."
-            raise unreadable_patch(made, refused, as_unstructured=True) from None
+            printed = printed_value(parse_json(body)) if len(body) <= SHOWN_MAX else "..."
+            raise unreadable_patch(printed, refused, as_unstructured=True) from None
         # A tree that is too large to be shown has been used up.
         used_up = tree == {} and not is_empty
         raise unreadable_patch("..." if used_up else msgspec.json.encode(tree).decode(), refused) from None

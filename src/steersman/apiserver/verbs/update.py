@@ -200,10 +200,10 @@ class Change:
         """The object before the change, and after it with its managed fields."""
         context = self._context
         old = decode_served(context.definition, record)
-        found = old["metadata"].get("uid", "")
-        if self._uid and self._uid != found:
+        actual = old["metadata"].get("uid", "")
+        if self._uid and self._uid != actual:
             raise self._uid_conflict(
-                f"Precondition failed: UID in precondition: {self._uid}, UID in object meta: {found}"
+                f"Precondition failed: UID in precondition: {self._uid}, UID in object meta: {actual}"
             )
         obj = self._transform({} if self.replaces else decode_served(context.definition, record))
         if self._manages:

@@ -288,14 +288,14 @@ class _Stream:
     async def _selected(self, records: list[Record]) -> list[Record]:
         if not self._selection.by_content:
             return records
-        found: list[Record] = []
+        selected: list[Record] = []
         pace = Pace()
         for record in records:
             if pace.is_due(record):
                 await asyncio.sleep(0)
             if self._selection.matches(record, self._window):
-                found.append(record)
-        return found
+                selected.append(record)
+        return selected
 
     def _bookmark(self, revision: int, *, ends_initial: bool) -> bytes:
         return self._encode("BOOKMARK", self._next_form().bookmark(revision, ends_initial=ends_initial))

@@ -75,13 +75,13 @@ async def create_binding(context: VerbContext, request: ServerRequest) -> Server
 
 def _problems(target: Tree) -> list[FieldProblem]:
     kind = target.get("kind", "")
-    found: list[FieldProblem] = []
+    problems: list[FieldProblem] = []
     if kind not in _TARGETS:
         words = 'supported values: "Node", "<empty>"'
-        found.append(problem("target.kind", "FieldValueNotSupported", kind, words))
+        problems.append(problem("target.kind", "FieldValueNotSupported", kind, words))
     if not target.get("name"):
-        found.append(problem("target.name", "FieldValueRequired"))
-    return found
+        problems.append(problem("target.name", "FieldValueRequired"))
+    return problems
 
 
 async def _assign(context: VerbContext, metadata: Tree, node: str, *, dry_run: bool) -> None:
@@ -97,8 +97,8 @@ async def _assign(context: VerbContext, metadata: Tree, node: str, *, dry_run: b
         pod = decode_stored(record)
         uid: str = metadata.get("uid", "")
         if uid and uid != pod["metadata"]["uid"]:
-            found = pod["metadata"]["uid"]
-            why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {found}"
+            actual = pod["metadata"]["uid"]
+            why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {actual}"
             raise conflict(_NAMED, name, why)
         _give_node(pod, metadata, node)
         if dry_run:
@@ -131,5 +131,5 @@ def _give_node(pod: Tree, binding: Tree, node: str) -> None:
     }
     status: Tree = pod.setdefault("status", {})
     status.pop("nominatedNodeName", None)
-    others = [each for each in status.get("conditions", ()) if each.get("type") != "PodScheduled"]
+    others = [other for other in status.get("conditions", ()) if other.get("type") != "PodScheduled"]
     status["conditions"] = [*others, condition]

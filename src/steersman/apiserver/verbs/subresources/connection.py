@@ -140,11 +140,11 @@ def _tree(definition: Definition, options: _Options) -> Tree:
 def _take(sort: _Sort, tree: Tree, patched: Tree) -> None:
     """Take over the options that a plugin changed."""
     try:
-        made = _tree(sort.definition, msgspec.convert(patched, sort.type))
+        changed = _tree(sort.definition, msgspec.convert(patched, sort.type))
     except msgspec.ValidationError as error:
         raise internal(f"json: {error}") from None
     tree.clear()
-    tree.update(made)
+    tree.update(changed)
 
 
 # What becomes of a connection
@@ -178,8 +178,8 @@ async def _proxy(context: VerbContext, request: ServerRequest, options: Tree) ->
     if not name or scheme not in _SCHEMES:
         raise bad_request(f"invalid pod request {quoted(request.info.name)}")
     pod = await _pod(context, request, name)
-    ports = (items(each, "ports") for each in items(subtree(pod, "spec"), "containers"))
-    port = port or next((str(found[0].get("containerPort", "")) for found in ports if found), "")
+    ports = (items(container, "ports") for container in items(subtree(pod, "spec"), "containers"))
+    port = port or next((str(declared[0].get("containerPort", "")) for declared in ports if declared), "")
     addresses = items(subtree(pod, "status"), "podIPs")
     host = addresses[0].get("ip", "") if addresses else ""
     if not _is_proxied(host):
@@ -212,7 +212,7 @@ async def _pod(context: VerbContext, request: ServerRequest, name: str) -> Tree:
 
 def _check_container(pod: Tree, name: str) -> None:
     spec, pod_name = subtree(pod, "spec"), pod["metadata"]["name"]
-    names = [each["name"] for field in _CONTAINERS for each in items(spec, field)]
+    names = [container["name"] for field in _CONTAINERS for container in items(spec, field)]
     if name and name not in names:
         raise bad_request(f"container {name} is not valid for pod {pod_name}")
     if not name and len(items(spec, "containers")) > 1:
@@ -230,7 +230,7 @@ async def _refused(context: VerbContext, request: ServerRequest, pod: Tree) -> E
         # As in kube-apiserver, whose error names the resource of the request.
         return not_found(context.definition.named, node_name)
     status = subtree(decode_stored(record), "status")
-    known = [(each.get("type", ""), each.get("address", "")) for each in items(status, "addresses")]
+    known = [(entry.get("type", ""), entry.get("address", "")) for entry in items(status, "addresses")]
     host = next((address for wanted in _ADDRESSES for type_, address in known if type_ == wanted), None)
     if host is None:
         shown = " ".join(f"{{{type_} {address}}}" for type_, address in known)

@@ -124,14 +124,16 @@ async def _tell_pod(context: VerbContext, record: Record | None) -> None:
         pod = decode_stored(record)
         status: Tree = pod.setdefault("status", {})
         conditions = items(status, "conditions")
-        told = next((each for each in conditions if each.get("type") == _CONDITION["type"]), None)
-        if told is not None and told | _CONDITION == told:
+        present = next((condition for condition in conditions if condition.get("type") == _CONDITION["type"]), None)
+        if present is not None and present | _CONDITION == present:
             return
         since = {"lastProbeTime": None, "lastTransitionTime": format_time(now())}
-        if told is not None and told.get("status") == _CONDITION["status"]:
-            since = {name: told.get(name) for name in since}
-        made = {"type": "", "status": "", **since, **_CONDITION}
-        status["conditions"] = [made if each is told else each for each in conditions] if told else [*conditions, made]
+        if present is not None and present.get("status") == _CONDITION["status"]:
+            since = {name: present.get(name) for name in since}
+        new = {"type": "", "status": "", **since, **_CONDITION}
+        status["conditions"] = (
+            [new if condition is present else condition for condition in conditions] if present else [*conditions, new]
+        )
         try:
             await context.storage.put(record.key, encode_stored(pod), expect=record.modified)
         except Mismatch as mismatch:
@@ -143,13 +145,13 @@ async def _tell_pod(context: VerbContext, record: Record | None) -> None:
 async def _budget(context: VerbContext, pod: Tree) -> _Budget | None:
     """The budget of a Pod; a Pod with two cannot be evicted."""
     page = await context.storage.list(f"{_BUDGETS}{pod['metadata']['namespace']}/")
-    found = [
+    budgets = [
         _Budget(record, tree) for record in page.records if _selects(tree := decode_stored(record), pod["metadata"])
     ]
-    if len(found) > 1:
+    if len(budgets) > 1:
         # kube-apiserver calls it an internal error, but the request is at fault.
         raise bad_request(_SEVERAL)
-    return found[0] if found else None
+    return budgets[0] if budgets else None
 
 
 def _selects(budget: Tree, metadata: Tree) -> bool:
@@ -165,7 +167,7 @@ def _selects(budget: Tree, metadata: Tree) -> bool:
 def _is_exempt(pod: Tree, budget: Tree) -> bool:
     """Whether an unready Pod needs no disruption, by the budget's policy or because enough others are healthy."""
     conditions = items(subtree(pod, "status"), "conditions")
-    if any(each.get("type") == "Ready" and each.get("status") == "True" for each in conditions):
+    if any(condition.get("type") == "Ready" and condition.get("status") == "True" for condition in conditions):
         return False
     if subtree(budget, "spec").get("unhealthyPodEvictionPolicy") == "AlwaysAllow":
         return True

@@ -136,15 +136,15 @@ def scale_of(definition: Definition, obj: Tree) -> Tree:
     else:
         spec, status = _at(obj, paths.spec_replicas), _at(obj, paths.status_replicas)
         selector = _selector(None if paths.selector is None else _at(obj, paths.selector))
-    told: Tree = {"replicas": status if isinstance(status, int) else 0}
+    reported: Tree = {"replicas": status if isinstance(status, int) else 0}
     if selector:
-        told["selector"] = selector
+        reported["selector"] = selector
     return {
         "kind": SCALE.kind,
         "apiVersion": SCALE.api_version,
         "metadata": metadata,
         "spec": {"replicas": spec} if spec else {},
-        "status": told,
+        "status": reported,
     }
 
 
@@ -155,13 +155,13 @@ def _of_custom(paths: ScalePaths, obj: Tree) -> tuple[int, int, str]:
         (paths.status_replicas, int, "int64"),
         (paths.selector, str, "string"),
     )
-    found: list[Any] = []
+    values: list[Any] = []
     for path, expected, called in places:
         value, wrong = nested_value(obj, path, expected, called) if path is not None else (None, "")
         if wrong:
             raise unnamed(wrong)
-        found.append(value or expected())
-    spec, status, selector = found
+        values.append(value or expected())
+    spec, status, selector = values
     return _as_int32(spec), _as_int32(status), selector
 
 
@@ -171,10 +171,10 @@ def _as_int32(value: int) -> int:
 
 
 def _at(obj: Tree, path: tuple[str, ...]) -> Any:
-    found: Any = obj
+    value: Any = obj
     for name in path:
-        found = cast("Tree", found).get(name) if isinstance(found, dict) else None
-    return found
+        value = cast("Tree", value).get(name) if isinstance(value, dict) else None
+    return value
 
 
 def _selector(selector: Any) -> str:
@@ -230,19 +230,19 @@ async def _patch(context: VerbContext, request: ServerRequest) -> Any:
             raise unreadable_patch(msgspec.json.encode(tree).decode(), no_object(tree))
         if check_shape(cast("Tree", tree).get("metadata", {})) is not None:
             raise bad_request("the patch does not produce a Scale")
-        made = cast("Tree", tree)
-        made["metadata"] = tidy(made.get("metadata") or {})
-        return made
+        result = cast("Tree", tree)
+        result["metadata"] = tidy(result.get("metadata") or {})
+        return result
 
     def merged(scale: Tree) -> Tree:
         intent = read_intent(request, body, options)
         manager = manager_of(request, options.field_manager)
-        made = applied(managed_scale(), scale, intent, manager=manager, force=bool(options.force))
-        if definition.custom and without_managed(made) != without_managed(scale):
+        result = applied(managed_scale(), scale, intent, manager=manager, force=bool(options.force))
+        if definition.custom and without_managed(result) != without_managed(scale):
             # kube-apiserver fails here: it treats the scale as a version of the custom resource.
             why = f"request to convert CR to an invalid group/version: {SCALE.api_version}"
             raise unnamed(f"failed to convert new object ({described(SCALE, intent)}) to proper version: {why}")
-        return made
+        return result
 
     scaling = _Scaling(context, request, options, merged if form == APPLY_PATCH else patched, form=form)
     return await _made(Change(context, request, options, scaling, manages=False), definition)

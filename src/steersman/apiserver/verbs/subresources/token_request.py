@@ -160,11 +160,11 @@ async def _bound(context: VerbContext, request: ServerRequest, ref: Tree | None)
         raise bad_request(f"cannot bind token to object of type {group}/{version}, Kind={kind}")
     if not name:
         raise bad_request("Name parameter required.")
-    found = await _read(context, request, _BINDABLE[kind], name)
-    uid, wanted = found["metadata"]["uid"], ref.get("uid", "")
+    target = await _read(context, request, _BINDABLE[kind], name)
+    uid, wanted = target["metadata"]["uid"], ref.get("uid", "")
     bound = {kind.lower(): Claimed(name, uid)}
     if kind == "Pod":
-        spec: Tree = found["spec"]
+        spec: Tree = target["spec"]
         if spec.get("serviceAccountName", "") != account:
             raise bad_request(
                 f'cannot bind token for serviceaccount "{account}" to pod running with different serviceaccount name.'
