@@ -91,10 +91,10 @@ _described_decoder = msgspec.json.Decoder(_Described)
 def holds_object(body: bytes, kind: str = "") -> bool:
     """Whether the bytes are a Kubernetes object, of ``kind`` if one is given."""
     try:
-        found = _described_decoder.decode(body)
+        described = _described_decoder.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return False
-    return not kind or found.kind in {kind, ""}
+    return not kind or described.kind in {kind, ""}
 
 
 class _Metadata(msgspec.Struct, rename="camel", frozen=True):

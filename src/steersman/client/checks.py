@@ -59,17 +59,17 @@ def check_constraints(
     from steersman.schemas import problems  # noqa: PLC0415 - only writers of our own kinds pay
 
     ours = cast("Object", obj)
-    found = problems(ours, field=subresource)
-    if found and (before := raw_of(ours)) is not None:
+    faults = problems(ours, field=subresource)
+    if faults and (before := raw_of(ours)) is not None:
         earlier = set(problems(decode(type(ours), before), field=subresource))
-        found = [problem for problem in found if problem not in earlier]
+        faults = [problem for problem in faults if problem not in earlier]
     if intent:
-        found = [problem for problem in found if problem.reason != "FieldValueRequired"]
-    if found:
+        faults = [problem for problem in faults if problem.reason != "FieldValueRequired"]
+    if faults:
         options = type(ours).__resource__
         name = ours.metadata.name or ours.metadata.generate_name or ""
         error = invalid_error(
-            found, group=options.group, kind=options.kind, name=name, tried=f"{tried}, checked before sending"
+            faults, group=options.group, kind=options.kind, name=name, tried=f"{tried}, checked before sending"
         )
         hide_values(error, Redaction(to_json(ours)))
         raise error

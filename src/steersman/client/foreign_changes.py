@@ -27,8 +27,8 @@ def explains_deletion(before: dict[str, Any], after: dict[str, Any]) -> bool:
     metadata: dict[str, Any] = after.get("metadata") or {}
     marks = {name: metadata[name] for name in ("deletionTimestamp", "deletionGracePeriodSeconds") if name in metadata}
     finalizers: list[str] = metadata.get("finalizers") or []
-    kept = [each for each in finalizers if each not in _DELETION_FINALIZERS]
-    if kept == [each for each in known.get("finalizers") or () if each not in _DELETION_FINALIZERS]:
+    kept = [finalizer for finalizer in finalizers if finalizer not in _DELETION_FINALIZERS]
+    if kept == [finalizer for finalizer in known.get("finalizers") or () if finalizer not in _DELETION_FINALIZERS]:
         marks["finalizers"] = finalizers
     return "deletionTimestamp" not in known and explains(before, {"metadata": marks}, after)
 
@@ -50,9 +50,9 @@ def _explained(before: Any, sent: Any, after: Any) -> bool:
         return False
     if isinstance(after, dict) and isinstance(sent, dict):
         known: dict[str, Any] = cast("dict[str, Any]", before) if isinstance(before, dict) else {}
-        wanted, found = cast("dict[str, Any]", sent), cast("dict[str, Any]", after)
+        wanted, result = cast("dict[str, Any]", sent), cast("dict[str, Any]", after)
         return all(
-            _explained(known.get(name, _NOTHING), wanted.get(name, _NOTHING), found.get(name, _NOTHING))
-            for name in known | found
+            _explained(known.get(name, _NOTHING), wanted.get(name, _NOTHING), result.get(name, _NOTHING))
+            for name in known | result
         )
     return same_json(sent, after)

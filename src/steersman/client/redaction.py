@@ -38,10 +38,10 @@ def hide_values(error: StatusError, redaction: Redaction, *, secret: bool = Fals
     changed: dict[str, Any] = {"message": _clean(status.message, redaction, secret=secret)}
     if status.details is not None and status.causes:
         causes = tuple(
-            msgspec.structs.replace(each, message=_clean(each.message, redaction, secret=secret))
-            if each.reason not in _QUOTES_NOTHING
-            else each
-            for each in status.causes
+            msgspec.structs.replace(cause, message=_clean(cause.message, redaction, secret=secret))
+            if cause.reason not in _QUOTES_NOTHING
+            else cause
+            for cause in status.causes
         )
         changed["details"] = msgspec.structs.replace(status.details, causes=causes)
     error.status = msgspec.structs.replace(status, **changed)

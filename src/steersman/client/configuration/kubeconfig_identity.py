@@ -203,22 +203,22 @@ def _cluster_info(cluster: Entry) -> bytes:
     ca_file, ca_data = cluster.material("certificate-authority")
     if ca_file:
         ca_data = cluster.read("certificate-authority", ca_file)
-    told: dict[str, Any] = {"server": cluster.text("server")}
+    info: dict[str, Any] = {"server": cluster.text("server")}
     for key in ("tls-server-name", "proxy-url"):
         if cluster.text(key):
-            told[key] = cluster.text(key)
+            info[key] = cluster.text(key)
     for key in ("insecure-skip-tls-verify", "disable-compression"):
         if cluster.flag(key):
-            told[key] = True
+            info[key] = True
     if ca_data:
-        told["certificate-authority-data"] = base64.b64encode(ca_data).decode("ascii")
-    told["config"] = None
+        info["certificate-authority-data"] = base64.b64encode(ca_data).decode("ascii")
+    info["config"] = None
     for item in cluster.items("extensions"):
         if isinstance(item, dict):
             extension = cast("dict[str, Any]", item)
             if extension.get("name") == _EXEC_EXTENSION:
-                told["config"] = extension.get("extension")
-    return msgspec.json.encode(told)
+                info["config"] = extension.get("extension")
+    return msgspec.json.encode(info)
 
 
 def _impersonation(user: Entry) -> Impersonation | None:

@@ -170,9 +170,9 @@ class ExecCredentials:
         spec: dict[str, Any] = {"interactive": interactive}
         if plugin.cluster_info is not None:
             spec["cluster"] = msgspec.Raw(plugin.cluster_info.reveal())
-        told = msgspec.json.encode({"apiVersion": plugin.api_version, "kind": "ExecCredential", "spec": spec})
+        info = msgspec.json.encode({"apiVersion": plugin.api_version, "kind": "ExecCredential", "spec": spec})
         added = {name: value.reveal() for name, value in plugin.env}
-        return {**os.environ, **added, "KUBERNETES_EXEC_INFO": told.decode("utf-8")}
+        return {**os.environ, **added, "KUBERNETES_EXEC_INFO": info.decode("utf-8")}
 
     def _read(self, outcome: Outcome) -> _Issued | str:
         """Return the credentials in the plugin's output, or what is wrong with it."""

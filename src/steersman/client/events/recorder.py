@@ -280,9 +280,9 @@ class EventRecorder:
 
     async def _patch(self, series: Series[_Told]) -> None:
         event, last = series.content.event, series.content.last
-        told = {"count": series.count, "lastObservedTime": format_time(last)}
+        change = {"count": series.count, "lastObservedTime": format_time(last)}
         try:
-            await self._client.patch(Event, event.key, MergePatch({"series": told}))
+            await self._client.patch(Event, event.key, MergePatch({"series": change}))
         except NotFound:
             # the event has expired, or its creation failed
             await self._create(series)

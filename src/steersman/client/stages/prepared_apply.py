@@ -63,9 +63,9 @@ def start_of_metadata(body: bytes) -> int:
 
     Only metadata before any other nested object is certainly the object's own, and only if it is not empty.
     """
-    found = body.find(_METADATA)
-    start = found + len(_METADATA)
-    return start if found > 0 and body.count(b"{", 0, found) == 1 and body[start : start + 1] != b"}" else -1
+    position = body.find(_METADATA)
+    start = position + len(_METADATA)
+    return start if position > 0 and body.count(b"{", 0, position) == 1 and body[start : start + 1] != b"}" else -1
 
 
 def another_uid(error: Invalid, uid: str) -> Conflict:

@@ -99,7 +99,7 @@ async def _with_conversion(
 ) -> Unstructured:
     """The installed definition, after it got a conversion if it had none; a new one has only its stored version."""
     if installed is None:
-        stored = [each for each in tree["spec"]["versions"] if each["storage"]]
+        stored = [version for version in tree["spec"]["versions"] if version["storage"]]
         first = _bound(tree | {"spec": tree["spec"] | {"versions": stored}}, None)
         installed = await client.apply(Unstructured(first), force=force, field_manager=manager)
     if installed.get("spec", "conversion", "strategy") == "Webhook":
