@@ -132,7 +132,7 @@ class DaemonRuns(Generic[T]):
 
     def statistics(self) -> SourceStatistics:
         """The counters of this source; ``events`` are the functions that run."""
-        running = sum(each.task is not None and not each.task.done() for each in self._daemons.values())
+        running = sum(run.task is not None and not run.task.done() for run in self._daemons.values())
         return SourceStatistics(
             name=self.name,
             started=self._tasks is not None,

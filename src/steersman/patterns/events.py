@@ -73,28 +73,30 @@ def record_loop(ctx: Context, obj: Object, now: Observation | None, *, known: bo
 
 def log_conditions(ctx: Context, before: Mapping[str, Mapping[str, Any]], now: Observations) -> None:
     """Log each condition whose status or reason changed."""
-    for each in now.set:
-        known = before.get(each.type, {})
-        if (known.get("status"), known.get("reason")) != (each.status, each.reason):
-            was = f", was {known.get('status')}" if known and known.get("status") != each.status else ""
-            words = f": {each.message}" if each.message else ""
-            ctx.logger.info("%s: %s is %s (%s)%s%s", ctx.request, each.type, each.status, each.reason, was, words)
+    for condition in now.set:
+        known = before.get(condition.type, {})
+        if (known.get("status"), known.get("reason")) != (condition.status, condition.reason):
+            was = f", was {known.get('status')}" if known and known.get("status") != condition.status else ""
+            words = f": {condition.message}" if condition.message else ""
+            ctx.logger.info(
+                "%s: %s is %s (%s)%s%s", ctx.request, condition.type, condition.status, condition.reason, was, words
+            )
 
 
 def record_changes(ctx: Context, obj: Object, result: StateResult) -> None:
     """Record which children were adopted or recreated. Creating children is expected and not recorded."""
-    for each in result.children:
-        if each.change and each.change != "created":
-            identity = each.output.identity
-            note = f"{identity} was {each.change}"
-            ctx.events.record(obj, "Normal", each.change.capitalize(), "Applying", note, _reference(identity))
+    for child in result.children:
+        if child.change and child.change != "created":
+            identity = child.output.identity
+            note = f"{identity} was {child.change}"
+            ctx.events.record(obj, "Normal", child.change.capitalize(), "Applying", note, _reference(identity))
 
 
 def record_pruned(ctx: Context, obj: Object, pruned: Iterable[Pruned]) -> None:
     """Record which children were pruned."""
-    for each in pruned:
-        note = f"{each.identity} is no longer declared and was deleted"
-        ctx.events.record(obj, "Normal", "Pruned", "Pruning", note, _reference(each.identity))
+    for child in pruned:
+        note = f"{child.identity} is no longer declared and was deleted"
+        ctx.events.record(obj, "Normal", "Pruned", "Pruning", note, _reference(child.identity))
 
 
 def _reference(identity: ChildIdentity) -> ObjectReference:

@@ -118,10 +118,10 @@ class ReconcilerMetrics:
         if ctx.registry is None:
             return None
         life = ctx.reconcile_id.rpartition("-")[0]
-        found = self._of.get(ctx.registry)
-        if found is None or found.life != life:
-            found = self._of[ctx.registry] = MachineMetrics(ctx.registry, ctx.controller, life)
-        return found
+        metrics = self._of.get(ctx.registry)
+        if metrics is None or metrics.life != life:
+            metrics = self._of[ctx.registry] = MachineMetrics(ctx.registry, ctx.controller, life)
+        return metrics
 
 
 def _time() -> float:

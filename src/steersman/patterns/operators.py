@@ -198,13 +198,13 @@ def _generating(function: GenerateFunction[Any], children: Children, where: str)
             returned = await returned
         before: tuple[Object | Unstructured, ...] = ()
         for phase in _phases(returned, where):
-            for each in phase:
-                if children.known(each) is None:
-                    raise _undeclared(each, children, where)
+            for child in phase:
+                if children.known(child) is None:
+                    raise _undeclared(child, children, where)
                 if before:
-                    out.apply(each, after=before)
+                    out.apply(child, after=before)
                 else:
-                    out.apply(each)
+                    out.apply(child)
             before = phase or before
         return Done()
 
@@ -215,13 +215,13 @@ def _phases(returned: object, where: str) -> Iterator[tuple[Object | Unstructure
     """The phases that a function returned; a plain list of children is one phase."""
     _check_list(returned, where)
     items = list(cast("Iterable[object]", returned))
-    nested = [isinstance(each, Sequence) and not isinstance(each, str | bytes) for each in items]
+    nested = [isinstance(item, Sequence) and not isinstance(item, str | bytes) for item in items]
     if any(nested) and not all(nested):
         raise TypeError(
             f"{where} returned both objects and lists; for phases, return only lists: [[first], [second, third]]"
         )
     for phase in cast("list[Sequence[object]]", items) if any(nested) else [items]:
-        yield tuple(_checked(each, where) for each in phase)
+        yield tuple(_checked(item, where) for item in phase)
 
 
 def _check_list(returned: object, where: str) -> None:
@@ -252,7 +252,7 @@ def _checked(child: object, where: str) -> Object | Unstructured:
 
 
 def _undeclared(child: Object | Unstructured, children: Children, where: str) -> TypeError:
-    names = [kind_name(each.kind) for each in children.kinds]
+    names = [kind_name(produced.kind) for produced in children.kinds]
     there = f"({', '.join(names)}{',' if len(names) == 1 else ''})"
     return TypeError(
         f"{where} returned {child.kind} {child.key}, and {child.kind} is not in children={there}; "

@@ -91,7 +91,7 @@ class MachineReconciler:
         #: The states, the kinds of children, and how an object is deleted.
         self.machine = machine
         self._externals = tuple(
-            cast("External[Any, Any]", each) for each in machine.sources if isinstance(each, External)
+            cast("External[Any, Any]", source) for source in machine.sources if isinstance(source, External)
         )
         self._metrics = ReconcilerMetrics()
         self._memories = memories
@@ -135,8 +135,8 @@ def plan_of(machine: Machine) -> ControllerPlan:
         machine.declare(builder)
     plan = builder.run_with(MachineReconciler(machine, memories))
     produced = (*machine.children.kinds, *machine.children.retired)
-    written = tuple(each.kind for each in produced)
-    across = tuple(each.kind for each in produced if each.across_namespaces)
+    written = tuple(child.kind for child in produced)
+    across = tuple(child.kind for child in produced if child.across_namespaces)
     conditions = machine.graph.conditions if machine.graph.reports else ()
     return msgspec.structs.replace(plan, writes=written, across_namespaces=across, conditions=conditions)
 
@@ -200,7 +200,7 @@ class _Reconcile:
         """Look up external objects first: after a restart none are known, and conditions must not report them missing."""
         # Without a reported condition there is none that could flap, so do not wait.
         conditions = getattr(getattr(self._obj, "status", None), "conditions", None) or ()
-        reported = self._graph.reports and any(each.type == self._graph.ready for each in conditions)
+        reported = self._graph.reports and any(condition.type == self._graph.ready for condition in conditions)
         await look_outside(self._externals, self._obj, wait=reported)
 
     # states
@@ -239,7 +239,7 @@ class _Reconcile:
             raise problem from None
         # A loop may end without an event: reconcile again so that its condition does not outlive it.
         unlooped = LOOP_LOOK if self._ctx.loop and draft.speaks else None
-        later = [each for each in (self._again, last.after, unlooped) if each is not None]
+        later = [seconds for seconds in (self._again, last.after, unlooped) if seconds is not None]
         return RequeueAfter(min(later)) if later else Done()
 
     def _observed(self, draft: StatusDraft, visits: list[Visit]) -> Observations:
@@ -249,10 +249,10 @@ class _Reconcile:
 
     async def _claim(self) -> None:
         """Adopt the orphans that the owner claims, before states look at them."""
-        for each in self._memory.children.kinds:
-            if each.claims is not None:
-                kind = cast("type[Object]", each.kind)
-                labels = each.claims(self._obj)
+        for child in self._memory.children.kinds:
+            if child.claims is not None:
+                kind = cast("type[Object]", child.kind)
+                labels = child.claims(self._obj)
                 await keep_claimed(self._ctx, self._obj, self._memory, kind)
                 self._claimed[kind.gvk()] = await claim(
                     self._ctx, self._obj, kind, labels, mark=CLAIMED_ANNOTATION, part=CLAIMED
@@ -288,19 +288,19 @@ class _Reconcile:
             claimed=self._claimed,
             namespace_ends=namespace_ends,
         )
-        metadata, told = self._obj.metadata, _identity(self._obj.metadata)
+        metadata, identity = self._obj.metadata, _identity(self._obj.metadata)
         with AwaitCheck():
             returned: object = await function(self._obj, outputs)
-        if self._obj.metadata is not metadata or _identity(metadata) != told:
+        if self._obj.metadata is not metadata or _identity(metadata) != identity:
             # Restore the identity: everything below, including the error message, is about the object that was read.
             self._obj.metadata = metadata
-            for field, value in zip(_IDENTITY, told, strict=True):
+            for field, value in zip(_IDENTITY, identity, strict=True):
                 setattr(metadata, field, value)
             raise _changed(self._obj, name)
-        if any(each.child.metadata is metadata for each in outputs.declared):
+        if any(output.child.metadata is metadata for output in outputs.declared):
             raise _shared(self._obj, name)
         result = await apply_outputs(self._ctx, self._obj, outputs, self._memory, labels=self._machine.labels_states)
-        self._applied.update(each.uid for each in result.children)
+        self._applied.update(child.uid for child in result.children)
         record_changes(self._ctx, self._obj, result)
         return returned, result
 
@@ -324,7 +324,7 @@ class _Reconcile:
             guarded=is_guarded(self._obj, self._finalizers),
         )
         self._memory.declaration_history.note(
-            key, uid, self._declared, complete=complete, pruned=[each.identity for each in pruning.pruned]
+            key, uid, self._declared, complete=complete, pruned=[member.identity for member in pruning.pruned]
         )
         self._memory.pending.pop(key, None)
         if pruning.pending:

@@ -210,10 +210,10 @@ def _kind_of(cls: type[StateMachine[Any]]) -> Any:
             origin, arguments = get_origin(declared), get_args(declared)
             if not (isinstance(origin, type) and issubclass(origin, StateMachine) and arguments):
                 continue
-            found = arguments[0]
-            if isinstance(found, TypeVar) or (isinstance(found, type) and hasattr(found, "__resource__")):
-                return found
-            name = getattr(found, "__name__", repr(found))
+            kind = arguments[0]
+            if isinstance(kind, TypeVar) or (isinstance(kind, type) and hasattr(kind, "__resource__")):
+                return kind
+            name = getattr(kind, "__name__", repr(kind))
             raise TypeError(
                 f"class {cls.__name__}: StateMachine[{name}] needs a kind, a class declared with group= and"
                 f" version=; {name} is not one"
@@ -225,18 +225,18 @@ def _kind_of(cls: type[StateMachine[Any]]) -> Any:
 
 def _marked(cls: type) -> Iterator[tuple[str, Callable[..., Any], _Mark]]:
     """The decorated methods in the order of their definition, those of base classes first."""
-    found: dict[str, tuple[Callable[..., Any], _Mark]] = {}
+    marked: dict[str, tuple[Callable[..., Any], _Mark]] = {}
     for parent in reversed(cls.__mro__):
         for name, method in vars(parent).items():
             mark = getattr(method, _MARK, None)
             if isinstance(mark, _Mark):
-                found[name] = (method, mark)
-            elif name in found:
+                marked[name] = (method, mark)
+            elif name in marked:
                 raise TypeError(
                     f"class {cls.__name__}: {name} overrides a state of a base class; decorate it with"
                     " @state(...) too, or rename it"
                 )
-    for name, (method, mark) in found.items():
+    for name, (method, mark) in marked.items():
         yield name, method, mark
 
 
@@ -305,10 +305,10 @@ def _finalizer_of(written: list[tuple[str, Callable[..., Any]]], where: str) -> 
 
 def _check_left_behind(cls: type, sources: Iterable[Source]) -> None:
     """Reject a machine that creates external objects and never deletes them."""
-    for each in sources:
-        if isinstance(each, External) and not each.keep:
+    for source in sources:
+        if isinstance(source, External) and not source.keep:
             raise TypeError(
-                f"class {cls.__name__}: nothing removes what external {each.name} creates, because the class"
+                f"class {cls.__name__}: nothing removes what external {source.name} creates, because the class"
                 " has no finalizer; write @finalizer async def clean_up(self, obj, out) -> Done | Wait that"
                 " calls remove(obj), or pass keep=True to External(...) if it should outlive the object"
             )
@@ -324,7 +324,7 @@ def _separate_externals(machine: object) -> None:
 
 def _sources_of(machine: object) -> Iterator[Source]:
     """The attributes of an object that are sources, such as an `External`, without duplicates."""
-    found: dict[int, Source] = {}
+    sources: dict[int, Source] = {}
     places: list[Mapping[str, Any]] = [vars(parent) for parent in reversed(type(machine).__mro__)]
     for place in (*places, vars(machine)):
         for name, value in place.items():
@@ -332,5 +332,5 @@ def _sources_of(machine: object) -> Iterator[Source]:
                 continue  # the instance has its own copy
             named = isinstance(getattr(value, "name", None), str)
             if named and not inspect.isclass(value) and inspect.iscoroutinefunction(getattr(value, "run", None)):
-                found[id(value)] = cast("Source", value)
-    yield from found.values()
+                sources[id(value)] = cast("Source", value)
+    yield from sources.values()

@@ -40,7 +40,7 @@ class Seen:
         self, owner: Object, objects: Iterable[Object] = (), *, kinds: Iterable[KindLike] | None = None, where: str = ""
     ) -> None:
         self.owner = owner
-        self._objects = sorted(objects, key=lambda each: each.key)
+        self._objects = sorted(objects, key=lambda obj: obj.key)
         self._kinds = None if kinds is None else {kind.gvk(): kind for kind in kinds}
         self._where = where or "Seen"
 
@@ -48,23 +48,23 @@ class Seen:
         """The objects of a kind that belong to the owner, sorted by name."""
         if self._kinds is not None and kind.gvk() not in self._kinds:
             names = [kind_name(each) for each in self._kinds.values()]
-            told = f"({', '.join(names)}{',' if len(names) == 1 else ''})"
+            kinds = f"({', '.join(names)}{',' if len(names) == 1 else ''})"
             raise TypeError(
-                f"{self._where} reads {kind.__name__}, which is not in on={told}; add it, so that the status"
+                f"{self._where} reads {kind.__name__}, which is not in on={kinds}; add it, so that the status"
                 " follows its changes"
             )
         return [cast("ObjectT", each) for each in self._objects if type(each).gvk() == kind.gvk()]
 
     def one(self, kind: type[ObjectT], name: str = "") -> ObjectT | None:
         """The only object of a kind that belongs to the owner, or the one with this name; None if it does not exist."""
-        found = [each for each in self.owned(kind) if not name or each.key.name == name]
-        if len(found) > 1:
-            names = ", ".join(each.key.name for each in found)
+        owned = [obj for obj in self.owned(kind) if not name or obj.key.name == name]
+        if len(owned) > 1:
+            names = ", ".join(obj.key.name for obj in owned)
             raise LookupError(
-                f"{self._where}: {self.owner.kind} {self.owner.key} has {len(found)} objects of kind {kind.__name__} ({names});"
-                f' name one: seen.one({kind.__name__}, "{found[0].key.name}"), or seen.owned({kind.__name__})'
+                f"{self._where}: {self.owner.kind} {self.owner.key} has {len(owned)} objects of kind {kind.__name__} ({names});"
+                f' name one: seen.one({kind.__name__}, "{owned[0].key.name}"), or seen.owned({kind.__name__})'
             )
-        return found[0] if found else None
+        return owned[0] if owned else None
 
 
 class Report(Generic[T, R]):
@@ -106,7 +106,7 @@ class Report(Generic[T, R]):
             return Done()
         draft = StatusDraft(ctx, obj)
         await draft.begin()
-        kinds = [each.kind for each in self._on.kinds]
+        kinds = [watched.kind for watched in self._on.kinds]
         seen = Seen(obj, await self._owned(ctx, obj), kinds=kinds, where=self._where)
         with AwaitCheck():
             returned: object = self._function(obj, seen)
@@ -120,14 +120,14 @@ class Report(Generic[T, R]):
         return Done()
 
     async def _owned(self, ctx: Context, obj: Object) -> list[Object]:
-        found: dict[str, Object] = {}
-        for each in self._on.all_kinds:
-            kind = cast("type[Object]", each.kind)
+        objects: dict[str, Object] = {}
+        for watched in self._on.all_kinds:
+            kind = cast("type[Object]", watched.kind)
             listed: list[Object] = list(await ctx.client.owned_by(kind, obj))
-            if each.may_be_labeled:
+            if watched.may_be_labeled:
                 listed += await ctx.client.list(kind, namespace=None, labels={OWNER_UID_LABEL: obj.uid})
-            found |= {one.uid: one for one in listed}
-        return list(found.values())
+            objects |= {one.uid: one for one in listed}
+        return list(objects.values())
 
     async def _said(self, draft: StatusDraft, status: Status, tree: Tree) -> Tree:
         """The status to write. A default value may be unintended, so it is claimed only if the field was ours before."""
@@ -147,8 +147,8 @@ class Report(Generic[T, R]):
 
     def _checked(self, returned: object) -> Status:
         if not isinstance(returned, Status):
-            told = repr(returned)[:80]
-            raise TypeError(f"{self._where} returned {told}; return the status, a {self._kind.__name__}Status")
+            printed = repr(returned)[:80]
+            raise TypeError(f"{self._where} returned {printed}; return the status, a {self._kind.__name__}Status")
         for condition in returned.conditions or ():
             # The write restores the time of a condition that did not change.
             condition.last_transition_time = condition.last_transition_time or now()
@@ -183,9 +183,9 @@ def reports(
         shown = kind_name(on.kind if isinstance(on, ChildKind) else cast("KindLike", on))
         raise TypeError(f"{where}: on={shown} is one kind; write on=({shown},)")
     watched = Children(kind, on, where=where)
-    for each in watched.kinds:
-        if isinstance(each.kind, Kind):
-            raise TypeError(f"{where}: on= needs classes, but {kind_name(each.kind)} has none")
+    for child in watched.kinds:
+        if isinstance(child.kind, Kind):
+            raise TypeError(f"{where}: on= needs classes, but {kind_name(child.kind)} has none")
 
     def decorate(function: Callable[[T, Seen], R]) -> Report[T, R]:
         title = getattr(function, "__name__", repr(function)[:80])

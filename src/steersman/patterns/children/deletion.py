@@ -209,7 +209,7 @@ async def _members(
     named: dict[GroupKind, set[Key]] = {}
     for identity in but:
         named.setdefault(identity.kind, set()).add(identity.key)
-    found: list[_Member] = []
+    members: list[_Member] = []
     for produced in memory.children.all_kinds:
         kind, group_kind, _, referenced = produced
         left_out = named.get(group_kind, _NO_KEYS)
@@ -217,7 +217,7 @@ async def _members(
             referring = await client.views_owned_by(kind, uid, but=left_out)
         except KindNotServed:
             continue  # its CRD is not installed, so there are no objects
-        found += [
+        members += [
             _Member(kind, ChildIdentity(group_kind, view.key), view, far=False, referenced=referenced)
             for view in referring
             if view.controller_uid == uid
@@ -229,8 +229,8 @@ async def _members(
         for view in labeled:
             if view.key not in left_out and view.controller_uid != uid and _held_by_label(owner, view, produced):
                 far = bool(owner.key.namespace) and view.key.namespace != owner.key.namespace
-                found.append(_Member(kind, ChildIdentity(group_kind, view.key), view, far, referenced))
-    return found
+                members.append(_Member(kind, ChildIdentity(group_kind, view.key), view, far, referenced))
+    return members
 
 
 def _held_by_label(owner: Object, view: StoredView, produced: ProducedKind) -> bool:

@@ -51,8 +51,8 @@ def _merged_metadata(metadata: Tree, live: Tree) -> Tree:
     wanted = {name: value for name, value in metadata.items() if name not in {"name", "namespace"}}
     references: list[Tree] = live.get("ownerReferences") or []
     if own := wanted.get("ownerReferences"):
-        uids = {each.get("uid") for each in own}
-        wanted["ownerReferences"] = [*(each for each in references if each.get("uid") not in uids), *own]
+        uids = {reference.get("uid") for reference in own}
+        wanted["ownerReferences"] = [*(reference for reference in references if reference.get("uid") not in uids), *own]
     present: list[str] = live.get("finalizers") or []
     if names := wanted.get("finalizers"):
         wanted["finalizers"] = [*present, *(name for name in names if name not in present)]
@@ -99,7 +99,7 @@ def _patch(intent: Mapping[str, Any], live: Mapping[str, Any], schema: MergeSche
 
 def _has_null(value: Any) -> bool:
     if isinstance(value, dict):
-        return any(each is None or _has_null(each) for each in cast("Tree", value).values())
+        return any(member is None or _has_null(member) for member in cast("Tree", value).values())
     return False
 
 

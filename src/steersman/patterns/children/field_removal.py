@@ -43,8 +43,8 @@ class Removal:
 
     def left_in(self, obj: Object | Unstructured) -> bool:
         """Whether an object has one of the fields, other than with a default that the server restores."""
-        found = self._found(obj)
-        return bool(found) and self._server_defaults.get(uid_of(obj) or "", self._paths) != _values(found)
+        present = self._found(obj)
+        return bool(present) and self._server_defaults.get(uid_of(obj) or "", self._paths) != _values(present)
 
     async def carry_out(
         self, client: InternalClient, output: Output, obj: Object | Unstructured
@@ -52,9 +52,9 @@ class Removal:
         """Remove the fields that exist."""
         if not self.left_in(obj):
             return obj
-        found = self._found(obj)
+        present = self._found(obj)
         operations = [json_patch.test(pointer("metadata", "resourceVersion"), resource_version_of(obj))]
-        operations += [json_patch.remove(pointer(*steps)) for steps, _ in found]
+        operations += [json_patch.remove(pointer(*steps)) for steps, _ in present]
         try:
             answer: Any = await client.patch(
                 cast("Any", output.known.kind), output.identity.key, JsonPatch.of(*operations)
@@ -72,7 +72,7 @@ class Removal:
     def _found(self, obj: Object | Unstructured) -> list[tuple[list[str | int], Any]]:
         raw = raw_bytes(obj)
         tree: Tree = tree_of(obj) if raw is None else msgspec.json.decode(raw)
-        return [found for path in self._paths if (found := find(tree, path)) is not None]
+        return [place for path in self._paths if (place := find(tree, path)) is not None]
 
 
 def _is_the_servers(path: Path) -> bool:
@@ -80,5 +80,5 @@ def _is_the_servers(path: Path) -> bool:
     return path == ("status",) or (len(path) == 2 and path[0] == "metadata" and path[1] in SYSTEM_METADATA)
 
 
-def _values(found: list[tuple[list[str | int], Any]]) -> bytes:
-    return msgspec.json.encode(found)
+def _values(places: list[tuple[list[str | int], Any]]) -> bytes:
+    return msgspec.json.encode(places)

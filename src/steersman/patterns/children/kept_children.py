@@ -44,10 +44,12 @@ async def with_mark_of(
     The mark moves once for each part. While an earlier release runs too, both would otherwise move it forever.
     """
     held = markers_of(view, uid)
-    if all(keeping_part(each) == part for each in held) or not memory.moves_mark_first(view.uid, part):
+    if all(keeping_part(manager) == part for manager in held) or not memory.moves_mark_first(view.uid, part):
         return view
     name = client.field_managers[0]
-    await client.move_entries(kind, view.key, [each for each in held if keeping_part(each) != part], _named(name, part))
+    await client.move_entries(
+        kind, view.key, [manager for manager in held if keeping_part(manager) != part], _named(name, part)
+    )
     return await client.view(kind, view.key)
 
 

@@ -156,7 +156,7 @@ def keeping_part(manager: str) -> str:
 def managers_of(view: StoredView) -> tuple[str, ...]:
     """The field managers of this program, and of its parts, that hold fields of a cached object."""
     managed = view.stored.managed_fields
-    return tuple(dict.fromkeys(each.manager for each in _entries(managed))) if managed else ()
+    return tuple(dict.fromkeys(entry.manager for entry in _entries(managed))) if managed else ()
 
 
 def markers_of(view: StoredView, uid: str) -> tuple[str, ...]:
@@ -168,7 +168,7 @@ def markers_of(view: StoredView, uid: str) -> tuple[str, ...]:
     marks = [_field_of(uid, "reference"), *((_field_of(uid, "label"),) if by_label else ())]
     return tuple(
         dict.fromkeys(
-            each.manager for each in _entries(managed) if any(mark in bytes(each.fields_v1) for mark in marks)
+            entry.manager for entry in _entries(managed) if any(mark in bytes(entry.fields_v1) for mark in marks)
         )
     )
 
@@ -179,7 +179,7 @@ def kept_by(view: StoredView, uid: str) -> str:
     An annotation is enough to keep a child, and so is the absence of a mark by the program itself.
     """
     markers = markers_of(view, uid)
-    parts = {keeping_part(each) for each in markers}
+    parts = {keeping_part(marker) for marker in markers}
     annotations = view.metadata.annotations or {}
     if CLAIMED in parts or CLAIMED_ANNOTATION in annotations:
         return CLAIMED
@@ -211,7 +211,7 @@ def whose(metadata: ObjectMeta, owner: Object) -> str:
 
 
 def _controller(metadata: ObjectMeta) -> OwnerReference | None:
-    return next((each for each in metadata.owner_references or () if each.controller), None)
+    return next((reference for reference in metadata.owner_references or () if reference.controller), None)
 
 
 def state_of(label: str) -> str:

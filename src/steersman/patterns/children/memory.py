@@ -115,11 +115,11 @@ class ChildMemory:
         known = self._judged.get(identity)
         if known is not None and known[0] == state:
             return known[1]
-        found = readiness_of(view.object)
-        self._judged[identity] = (state, found)
+        readiness = readiness_of(view.object)
+        self._judged[identity] = (state, readiness)
         if len(self._judged) > _JUDGED_MAX:
             self._judged.popitem(last=False)
-        return found
+        return readiness
 
     def meets_first(self, uid: str) -> bool:
         """Whether this is the first call with this uid, of an object that another program created."""
@@ -162,7 +162,7 @@ class ChildMemory:
 
     def earlier_owners(self, owner: Key, uid: str) -> tuple[str, ...]:
         """The uids that other owners of this name have had."""
-        return tuple(each for each in self._owner_uids.get(owner, ()) if each != uid)
+        return tuple(other for other in self._owner_uids.get(owner, ()) if other != uid)
 
     def forget_owners(self, owner: Key, uids: Iterable[str]) -> None:
         """Drop uids that owners of this name have had."""
@@ -188,19 +188,19 @@ class Memories:
     def of(self, where: Context | Stores) -> ChildMemory:
         """The memory of the controller behind a reconcile or behind a mapper."""
         life = internal_client(where).life if isinstance(where, Context) else where.life
-        found = self._of.get(life)
-        if found is None:
-            found = self._of[life] = ChildMemory(self.children)
-        return found
+        memory = self._of.get(life)
+        if memory is None:
+            memory = self._of[life] = ChildMemory(self.children)
+        return memory
 
     def watch(self, controller: ControllerBuilder[Any]) -> None:
         """Make a controller watch its children."""
         owners = _Owners(self)
-        for each in self.children.kinds:
-            controller.watches(each.kind, map=owners)
-        for each in self.children.retired:
+        for child in self.children.kinds:
+            controller.watches(child.kind, map=owners)
+        for child in self.children.retired:
             # Without its CRD, a retired kind has no children left.
-            controller.watches(each.kind, map=owners, metadata_only=True, optional=True)
+            controller.watches(child.kind, map=owners, metadata_only=True, optional=True)
 
 
 class _Owners:
@@ -215,13 +215,13 @@ class _Owners:
         self._named = f"{self._primary}/"
         self._namespaced = is_namespaced(memories.children.primary, default=True)
         self._claimers = {
-            each.kind.gvk().group_kind: claiming(cast("type[Object]", memories.children.primary), each.claims)
-            for each in memories.children.kinds
-            if each.claims is not None
+            child.kind.gvk().group_kind: claiming(cast("type[Object]", memories.children.primary), child.claims)
+            for child in memories.children.kinds
+            if child.claims is not None
         }
 
     def __call__(self, view: View[Any], stores: Stores) -> Iterable[Key]:
-        found: dict[Key, None] = {}
+        owners: dict[Key, None] = {}
         metadata = view.metadata
         for reference in metadata.owner_references or ():
             if (
@@ -229,18 +229,18 @@ class _Owners:
                 and reference.kind == self._primary.kind
                 and _group(reference) == self._primary.group
             ):
-                found[Key(view.key.namespace if self._namespaced else "", reference.name)] = None
+                owners[Key(view.key.namespace if self._namespaced else "", reference.name)] = None
         named = metadata.annotations.get(OWNER_ANNOTATION, "") if metadata.annotations else ""
         if named.startswith(self._named):
             namespace, _, name = named.removeprefix(self._named).partition("/")
-            found[owner := Key(namespace, name)] = None
+            owners[owner := Key(namespace, name)] = None
             if uid := (metadata.labels or {}).get(OWNER_UID_LABEL):
                 self._memories.of(stores).note_owner(owner, uid)
         if self._claimers and (claimers := self._claimers.get(view.kind.group_kind)) is not None:
-            found |= dict.fromkeys(claimers(view, stores))
+            owners |= dict.fromkeys(claimers(view, stores))
         if subscriptions := self._memories.of(stores).subscriptions:
-            found |= dict.fromkeys(subscriptions.owners(ChildIdentity(view.kind.group_kind, view.key)))
-        return found
+            owners |= dict.fromkeys(subscriptions.owners(ChildIdentity(view.kind.group_kind, view.key)))
+        return owners
 
 
 def _group(reference: Any) -> str:

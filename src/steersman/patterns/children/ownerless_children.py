@@ -25,7 +25,7 @@ from steersman.patterns.children.memory import ChildMemory
 
 async def delete_ownerless(ctx: Context, memory: ChildMemory, *, owner_uid: str = "") -> None:
     """Delete the labeled children of owners that had this reconcile's name before the owner with ``owner_uid``."""
-    key, found = ctx.request.key, list[tuple[ProducedKind, StoredView, str]]()
+    key, orphans = ctx.request.key, list[tuple[ProducedKind, StoredView, str]]()
     earlier = memory.earlier_owners(key, owner_uid)
     if not earlier:
         return
@@ -36,10 +36,10 @@ async def delete_ownerless(ctx: Context, memory: ChildMemory, *, owner_uid: str 
                     labeled = await internal_client(ctx).views_labeled(produced.kind, OWNER_UID_LABEL, uid)
                 except KindNotServed:
                     continue  # a kind without a definition has no objects
-                found += [(produced, view, uid) for view in labeled if _is_far_child(view, uid, key.namespace)]
-    if found:
+                orphans += [(produced, view, uid) for view in labeled if _is_far_child(view, uid, key.namespace)]
+    if orphans:
         owner = await ctx.client.live.find(cast("Any", memory.children.primary), key)
-        for produced, view, uid in found:
+        for produced, view, uid in orphans:
             if owner is None or owner.metadata.uid != uid:
                 await _delete(ctx, produced.kind, ChildIdentity(produced.group_kind, view.key), view, uid)
     memory.forget_owners(key, earlier)

@@ -70,10 +70,10 @@ def not_ours(identity: ChildIdentity, metadata: ObjectMeta, owner: Object, bond:
 def immutable_words(error: Invalid) -> str | None:
     """The server's message about immutable fields; None if it rejected the change for another reason."""
     said = [(cause.field, cause.message) for cause in error.causes] or [("", error.status.message)]
-    found = [
+    words = [
         f"{field}: {_sentence(text)}" if field else _sentence(text) for field, text in said if _IMMUTABLE.search(text)
     ]
-    return "; ".join(dict.fromkeys(found)) if found else None
+    return "; ".join(dict.fromkeys(words)) if words else None
 
 
 def _sentence(text: str) -> str:

@@ -44,10 +44,10 @@ async def delete_uncached(ctx: Context, owner: Object, children: Children, *, un
                 continue  # its CRD is gone, and with it all objects
             left.append(f"cannot list children of kind {group_kind.kind} in all namespaces: {error}")
             continue
-        for found in listed:
+        for obj in listed:
             # In the owner's namespace, references decide.
-            if found.key.namespace != owner.key.namespace:
-                left += await _delete(ctx, owner, kind, ChildIdentity(group_kind, found.key), found, bond)
+            if obj.key.namespace != owner.key.namespace:
+                left += await _delete(ctx, owner, kind, ChildIdentity(group_kind, obj.key), obj, bond)
     return tuple(left)
 
 
@@ -55,15 +55,17 @@ async def _is_served(ctx: Context, kind: GroupKind) -> bool:
     """Whether the server serves a kind in any version, as of now; True in doubt."""
     discovery = ctx.client.discovery
     discovery.invalidate()
-    served = any(each.group == kind.group and each.kind == kind.kind for each in await discovery.resources())
-    return served or any(each.group == kind.group for each in await discovery.failures())
+    served = any(
+        resource.group == kind.group and resource.kind == kind.kind for resource in await discovery.resources()
+    )
+    return served or any(resource.group == kind.group for resource in await discovery.failures())
 
 
 async def _delete(
-    ctx: Context, owner: Object, kind: KindLike, identity: ChildIdentity, found: PartialObjectMetadata, bond: Bond
+    ctx: Context, owner: Object, kind: KindLike, identity: ChildIdentity, obj: PartialObjectMetadata, bond: Bond
 ) -> tuple[str, ...]:
-    metadata = found.metadata
-    controlled = bond == "label" and any(each.controller for each in metadata.owner_references or ())
+    metadata = obj.metadata
+    controlled = bond == "label" and any(reference.controller for reference in metadata.owner_references or ())
     if controlled or standing(metadata, owner.uid, bond, ctx.client.field_managers) != "ours":
         note = (
             f"{identity} has the label {OWNER_UID_LABEL}, but this program did not set it; Steersman leaves"

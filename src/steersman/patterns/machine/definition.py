@@ -106,8 +106,8 @@ class Machine:
             return Finalizers(self.finalizer, self.retired_finalizers)
         kind, (name, *formerly) = self.kind.gvk(), managers
         current, shared = default_finalizer(kind, name, self.name), shared_finalizer(kind, self.name)
-        retired = tuple(each for each in self.retired_finalizers if each != current)
-        former = tuple(default_finalizer(kind, each, self.name) for each in formerly)
+        retired = tuple(finalizer for finalizer in self.retired_finalizers if finalizer != current)
+        former = tuple(default_finalizer(kind, former_name, self.name) for former_name in formerly)
         is_known = shared == current or shared in retired
         return Finalizers(current, retired, former, "" if is_known else shared)
 

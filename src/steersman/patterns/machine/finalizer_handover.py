@@ -53,7 +53,7 @@ async def _own_entries(ctx: Context, obj: Object) -> bytes:
 async def _other_owner(ctx: Context, obj: Object, name: str) -> str:
     if added_by(await _own_entries(ctx, obj), name):
         return ""
-    found = await ctx.client.live.metadata.find(type(obj), obj.key)
-    if found is None or found.uid != obj.uid:
+    present = await ctx.client.live.metadata.find(type(obj), obj.key)
+    if present is None or present.uid != obj.uid:
         return ""
-    return other_program(found.metadata.managed_fields or (), name, ctx.client.field_managers)
+    return other_program(present.metadata.managed_fields or (), name, ctx.client.field_managers)

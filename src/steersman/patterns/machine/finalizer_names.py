@@ -54,7 +54,7 @@ def _domain(kind: GroupVersionKind) -> str:
 
 def _fitting(name: str) -> str:
     """A name that the server accepts; one that has to be changed ends with a hash."""
-    fitting = "".join(each if each in _ALLOWED else "-" for each in name).strip("-_.")
+    fitting = "".join(character if character in _ALLOWED else "-" for character in name).strip("-_.")
     if fitting == name and len(name) <= _NAME_MAX:
         return name
     digest = blake2b(name.encode(), digest_size=4).hexdigest()
@@ -71,15 +71,15 @@ def other_program(entries: Iterable[ManagedFieldsEntry], finalizer: str, manager
 
     An operator adds its finalizer by a request of its own, so its entry holds finalizers alone.
     """
-    found = ""
+    manager = ""
     for entry in entries:
         if not added_by(bytes(entry.fields_v1), finalizer):
             continue
         if any(is_manager_of(name, entry.manager or "") for name in managers):
             return ""
         if _holds_finalizers_alone(entry.fields()):
-            found = entry.manager or ""
-    return found
+            manager = entry.manager or ""
+    return manager
 
 
 def _holds_finalizers_alone(fields: dict[str, Any]) -> bool:

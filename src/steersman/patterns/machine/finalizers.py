@@ -27,8 +27,8 @@ def check_retired(names: Iterable[str], current: str, where: str) -> tuple[str, 
     """Check the names of finalizers of earlier versions; raises `TypeError` for a name that cannot be a finalizer."""
     if isinstance(names, str):
         raise TypeError(f'{where}: retired_finalizers= must be a tuple of names; write retired_finalizers=("{names}",)')
-    found = tuple(names)
-    for name in found:
+    given = tuple(names)
+    for name in given:
         if "/" not in name:
             raise TypeError(
                 f"{where}: retired_finalizers= contains {name!r}, which is not a finalizer; write a name"
@@ -36,7 +36,7 @@ def check_retired(names: Iterable[str], current: str, where: str) -> tuple[str, 
             )
         if name == current:
             raise TypeError(f"{where}: retired_finalizers= contains {name}, which is the current finalizer; remove it")
-    return found
+    return given
 
 
 def has_finalizer(obj: Object, name: str) -> bool:

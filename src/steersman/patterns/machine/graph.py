@@ -74,12 +74,12 @@ class MachineGraph(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def names(self) -> tuple[str, ...]:
         """The names of all states."""
-        return tuple(each.name for each in self.states)
+        return tuple(state.name for state in self.states)
 
     @property
     def conditions(self) -> tuple[str, ...]:
         """The conditions that the machine owns, the summary first."""
-        return tuple(dict.fromkeys((self.ready, *(each.condition for each in self.states))))
+        return tuple(dict.fromkeys((self.ready, *(state.condition for state in self.states))))
 
     @property
     def suspended(self) -> str:
@@ -93,21 +93,21 @@ class MachineGraph(msgspec.Struct, frozen=True, kw_only=True):
 
     def node(self, name: str) -> StateNode:
         """The state of this name; raises `KeyError` if it does not exist."""
-        for each in self.states:
-            if each.name == name:
-                return each
+        for state in self.states:
+            if state.name == name:
+                return state
         raise KeyError(name)
 
     def reachable(self, start: str) -> tuple[str, ...]:
         """The states that may follow ``start`` within a reconcile, without ``start``, in the order of their definition."""
-        found: set[str] = set()
+        reached: set[str] = set()
         waiting = list(self.node(start).leads_to)
         while waiting:
             name = waiting.pop()
-            if name not in found:
-                found.add(name)
+            if name not in reached:
+                reached.add(name)
                 waiting.extend(self.node(name).leads_to)
-        return tuple(name for name in self.names if name in found and name != start)
+        return tuple(name for name in self.names if name in reached and name != start)
 
     def usual_way(self, start: str) -> tuple[str, ...]:
         """The states that follow ``start`` by `Next` alone."""
@@ -135,8 +135,8 @@ def check_condition(condition: str, where: str, *, reserved: tuple[str, ...], op
 
 def check_foreign(condition: str, kind: str, where: str, *, option: str = "condition") -> None:
     """Reject a condition without a domain prefix on a kind that another program declares."""
-    found = _CONDITION.fullmatch(condition)
-    domain = (found["domain"] or "").rstrip("/") if found else ""
+    match = _CONDITION.fullmatch(condition)
+    domain = (match["domain"] or "").rstrip("/") if match else ""
     if not domain:
         raise TypeError(
             f"{where}: {kind} is a kind of another program, which sets its own conditions; put your domain"

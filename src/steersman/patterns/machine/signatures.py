@@ -67,15 +67,15 @@ def steps_of(function: Callable[..., Any], where: str, *, example: str) -> froze
         raise TypeError(f"{where} has no return annotation, from which Steersman reads the graph; write -> {example}")
     if isinstance(annotation, str):
         annotation = _evaluated(annotation, function, where)
-    found: set[str] = set()
+    steps: set[str] = set()
     for member in _members(annotation):
         if member not in _STEPS:
             raise TypeError(
                 f"{where}: its annotation has {_name(member)}, which is not a step; the steps are"
                 f" {', '.join(_STEPS.values())}: write -> {example}"
             )
-        found.add(_STEPS[member])
-    return frozenset(found)
+        steps.add(_STEPS[member])
+    return frozenset(steps)
 
 
 def _evaluated(annotation: str, function: Callable[..., Any], where: str) -> Any:
