@@ -96,8 +96,8 @@ class _Graph:
     def dependents(self, subject: _Subject) -> set[_Subject]:
         """The direct dependents of an object, without its own dependencies: a cycle has no order."""
         targets = (subject, *self._products.get(subject, ()))
-        found = {each for target in targets for each in self._needed_by.get(target, ())}
-        return {each for each in found if not self.depends(subject, each)}
+        dependents = {dependent for target in targets for dependent in self._needed_by.get(target, ())}
+        return {dependent for dependent in dependents if not self.depends(subject, dependent)}
 
     def depends(self, subject: _Subject, other: _Subject) -> bool:
         """Whether an object depends on another one, directly or indirectly, or is the same."""
@@ -168,18 +168,18 @@ class _Cleanup:
 
     def sentences(self) -> list[str]:
         """A sentence for each remaining object; those that wait for others come last."""
-        ordered = [each for kind in _AFTER for each in self._of_kind[kind]]
-        found = [_reason(self._left[each].tree) for each in ordered if each not in self._waiting]
-        for each in ordered:
-            waits = sorted(self._graph.dependents(each) & self._left.keys()) if each in self._waiting else []
+        ordered = [subject for kind in _AFTER for subject in self._of_kind[kind]]
+        reasons = [_reason(self._left[subject].tree) for subject in ordered if subject not in self._waiting]
+        for subject in ordered:
+            waits = sorted(self._graph.dependents(subject) & self._left.keys()) if subject in self._waiting else []
             if waits:
                 names = " and ".join(map(str, waits))
-                found.append(f"{each} waits until {names} {'are' if waits[1:] else 'is'} gone")
+                reasons.append(f"{subject} waits until {names} {'are' if waits[1:] else 'is'} gone")
         for kind, after in _AFTER.items():
-            waits = [each for each in after if not self._gone[each].is_set()]
+            waits = [earlier for earlier in after if not self._gone[earlier].is_set()]
             if waits and not self._gone[kind].is_set():
-                found.append(f"all objects of kind {kind} wait until those of {' and '.join(waits)} are gone")
-        return found
+                reasons.append(f"all objects of kind {kind} wait until those of {' and '.join(waits)} are gone")
+        return reasons
 
     # what is there
 
@@ -216,7 +216,7 @@ class _Cleanup:
         if known is None:
             self._graph.add(subject, obj.tree)
             owners: list[dict[str, Any]] = obj.tree["metadata"].get("ownerReferences") or []
-            sets = [_Subject(_SET, each["name"]) for each in owners if each["kind"] == _SET]
+            sets = [_Subject(_SET, owner["name"]) for owner in owners if owner["kind"] == _SET]
             if subject.kind == _EXECUTABLE and sets:
                 self._of_sets[subject] = sets[0]
         if "deletionTimestamp" in obj.tree["metadata"]:
@@ -240,14 +240,14 @@ class _Cleanup:
 
     async def advance(self) -> None:
         """Delete every object without dependents, until all objects are gone."""
-        while not all(each.is_set() for each in self._gone.values()):
+        while not all(gone.is_set() for gone in self._gone.values()):
             await self._changed.wait()
             self._changed.clear()
             if len(self._synced) == len(_AFTER):
                 ready = self._ready()
-                for each in ready:
-                    del self._waiting[each]
-                await asyncio.gather(*(self._request(self._left[each]) for each in ready))
+                for subject in ready:
+                    del self._waiting[subject]
+                await asyncio.gather(*(self._request(self._left[subject]) for subject in ready))
                 if self._on_blocking is not None:
                     self._on_blocking(self.sentences)
             # Many objects that end together need one look.
@@ -255,7 +255,7 @@ class _Cleanup:
 
     def _ready(self) -> list[_Subject]:
         """The objects to delete now."""
-        ready = [each for each in self._waiting if not self._is_needed(each)]
+        ready = [subject for subject in self._waiting if not self._is_needed(subject)]
         # A cycle: no deletion is in progress, and every object waits for another.
         return list(self._waiting) if not ready and len(self._waiting) == len(self._left) else ready
 
@@ -273,13 +273,13 @@ class _Cleanup:
             if any(not (depends(member) or depends(owner)) for member, owner in self._of_sets.items()):
                 return True
         earlier = chain.from_iterable(self._of_kind[kind] for kind in _AFTER[subject.kind])
-        return any(not self._graph.depends(subject, each) for each in earlier)
+        return any(not self._graph.depends(subject, other) for other in earlier)
 
 
 def _service_names(annotations: Mapping[str, str]) -> list[str]:
     """The Services in the annotation ``service-producer``; none if it is invalid."""
     try:
-        return [str(each["serviceName"]) for each in json.loads(annotations.get("service-producer", "[]"))]
+        return [str(producer["serviceName"]) for producer in json.loads(annotations.get("service-producer", "[]"))]
     except (ValueError, TypeError, KeyError):
         return []
 

@@ -111,9 +111,9 @@ class DeveloperControlPlane:
     @property
     def kubeconfig(self) -> Path:
         """The kubeconfig for kubectl and other clients."""
-        found = self._running_plane.kubeconfig
-        assert found is not None
-        return found
+        kubeconfig = self._running_plane.kubeconfig
+        assert kubeconfig is not None
+        return kubeconfig
 
     @property
     def url(self) -> str:

@@ -27,23 +27,23 @@ def _find_nothing(_kind: str, _name: str) -> None:
     """Find no object."""
 
 
-def unmet(dependency: Dependency, found: Object | None, find: Find = _find_nothing) -> str:
+def unmet(dependency: Dependency, obj: Object | None, find: Find = _find_nothing) -> str:
     """What is missing, such as ``Executable db to become healthy (Running)``; empty if the dependency is met.
 
     ``find`` finds the services of the workload.
     """
     subject = f"{dependency.kind} {dependency.name}"
-    if found is None:
+    if obj is None:
         return f"{subject} to be created"
-    if found.deleting:
+    if obj.deleting:
         return f"{subject} to be created again: it is being deleted"
-    status = getattr(found, "status", None)
-    if isinstance(found, Service):
-        ready = found.status is not None and found.status.state == "Ready"
+    status = getattr(obj, "status", None)
+    if isinstance(obj, Service):
+        ready = obj.status is not None and obj.status.state == "Ready"
         return "" if ready else f"{subject} to be ready: it has no endpoint"
     condition = find_condition(status.conditions if status is not None else None, dependency.condition)
     if condition is not None and condition.status == "True":
-        problem = unserved_by(found, find) if dependency.condition != "Completed" else ""
+        problem = unserved_by(obj, find) if dependency.condition != "Completed" else ""
         return f"{subject} to be served: {problem}" if problem else ""
     why = condition.message if condition is not None else ""
     return f"{subject} to {_WORDS[dependency.condition]}" + (f": {why}" if why else "")
@@ -52,7 +52,7 @@ def unmet(dependency: Dependency, found: Object | None, find: Find = _find_nothi
 def unserved_by(workload: Object, find: Find) -> str:
     """Why clients must not use an address of a workload; empty if they can. A service that does not exist has none."""
     services = (find("Service", name) for name in produced(workload))
-    return next((why for each in services if isinstance(each, Service) and (why := unserved(each))), "")
+    return next((why for service in services if isinstance(service, Service) and (why := unserved(service))), "")
 
 
 def needs(obj: Object) -> list[Dependency]:
@@ -69,8 +69,8 @@ def needs(obj: Object) -> list[Dependency]:
 
 def waiting_for(dependencies: Sequence[Dependency], find: Find) -> str:
     """What a workload waits for, with a "; " between dependencies and nowhere else; empty if every dependency is met."""
-    missing = (unmet(each, find(each.kind, each.name), find) for each in dependencies)
-    return "; ".join(each.replace("; ", ", ") for each in missing if each)
+    missing = (unmet(dependency, find(dependency.kind, dependency.name), find) for dependency in dependencies)
+    return "; ".join(reason.replace("; ", ", ") for reason in missing if reason)
 
 
 def cycle(kind: str, name: str, dependencies_of: DependenciesOf) -> list[str]:

@@ -56,7 +56,7 @@ class Prepared(msgspec.Struct, frozen=True):
 
 def texts_with_templates(spec: ExecutableSpec | ContainerSpec) -> list[str]:
     """The texts of a spec whose templates are filled in before the start, which are those of no probe."""
-    return [*(spec.args or ()), *(each.value for each in spec.env or ())]
+    return [*(spec.args or ()), *(variable.value for variable in spec.env or ())]
 
 
 def is_persistent(spec: ExecutableSpec) -> bool:
@@ -81,17 +81,17 @@ def working_folder(spec: ExecutableSpec, default: str) -> str:
 
 def read_env_files(paths: Iterable[str], folder: str = "/") -> EnvFiles:
     """The variables of files, by the path in the spec. Raises `LaunchError`."""
-    found: dict[str, dict[str, str]] = {}
+    variables: dict[str, dict[str, str]] = {}
     for path in paths:
         try:
             with open(open_readable(Path(folder) / path), encoding="utf-8") as file:  # noqa: PTH123 - a descriptor
-                found[path] = parse_env_file(_text(file), path)
+                variables[path] = parse_env_file(_text(file), path)
         except (OSError, UnicodeDecodeError) as error:
             why = getattr(error, "strerror", None) or "it is not UTF-8"
             raise LaunchError(f"Cannot read the file of variables {path}: {why}.") from None
         except ValueError as error:
             raise LaunchError(f"{error}.") from None
-    return found
+    return variables
 
 
 def _text(file: TextIO) -> str:
@@ -120,7 +120,7 @@ def prepare(
             spec.env or (),
             lambda text: expand(text, addresses),
         )
-        args = tuple(expand(each, addresses) for each in spec.args or ())
+        args = tuple(expand(argument, addresses) for argument in spec.args or ())
     except TemplateError as error:
         raise LaunchError(f"{error}.") from None
     for text in (spec.executable_path, *args, *env, *env.values()):
@@ -135,10 +135,10 @@ def check_monitored(spec: ExecutableSpec) -> None:
         return
     began = started_at(spec.monitor_pid)
     if began is None or abs(began - spec.monitor_timestamp) > _SAME_START:
-        found = f"pid {spec.monitor_pid} began at {MicroTime.of(began)}" if began is not None else "its pid is unused"
+        actual = f"pid {spec.monitor_pid} began at {MicroTime.of(began)}" if began is not None else "its pid is unused"
         raise LaunchError(
             f"The process of spec.monitorPid, which began at {spec.monitor_timestamp} (spec.monitorTimestamp), has ended:"
-            f" {found}."
+            f" {actual}."
         )
 
 

@@ -61,30 +61,30 @@ class _Walk:
         """Open the file at the end of an absolute path."""
         folder = self._step("/")
         left = [*path.parts[:0:-1]]
-        found, facts = folder, os.fstat(folder)
+        current, facts = folder, os.fstat(folder)
         while left:
             name = left.pop()
-            found = self._step(name, folder)
-            facts = os.fstat(found)
+            current = self._step(name, folder)
+            facts = os.fstat(current)
             if not stat.S_ISLNK(facts.st_mode):
-                folder = found
+                folder = current
                 self._check(facts, _SEARCH if left else _READ)
                 continue
             if facts.st_dev == self._kernel and not self._owners:
                 # The link of an open file or folder may have no path: the kernel takes this one step.
                 self._owners |= {facts.st_uid} - self._trusted
-                folder = found = self._step(name, folder, follow=True)
-                facts = os.fstat(found)
+                folder = current = self._step(name, folder, follow=True)
+                facts = os.fstat(current)
                 self._check(facts, _SEARCH if left else _READ)
                 continue
             self._links += 1
             if self._links > _LINKS_MAX:
                 raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
             self._owners |= {facts.st_uid} - self._trusted
-            target = os.readlink("", dir_fd=found)
+            target = os.readlink("", dir_fd=current)
             folder = self._step("/") if target.startswith("/") else folder
-            left += [each for each in reversed(target.split("/")) if each not in {"", "."}]
-        return os.open(f"/proc/self/fd/{found}", _FLAGS)
+            left += [part for part in reversed(target.split("/")) if part not in {"", "."}]
+        return os.open(f"/proc/self/fd/{current}", _FLAGS)
 
     def _step(self, name: str, folder: int | None = None, *, follow: bool = False) -> int:
         descriptor = os.open(name, os.O_PATH | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW), dir_fd=folder)

@@ -54,7 +54,7 @@ class _Workload(msgspec.Struct):
         """The file of a source; empty while there is none."""
         field = f"{source.replace('stdout', 'std_out').replace('stderr', 'std_err')}_file"
         places = (self.status, self.status.steersman) if self.status is not None else ()
-        return next((name for each in places if each is not None and (name := getattr(each, field))), "")
+        return next((name for place in places if place is not None and (name := getattr(place, field))), "")
 
 
 class Logs:
@@ -75,14 +75,14 @@ class Logs:
     @asynccontextmanager
     async def following(self, informers: Iterable[Informer[Any]]) -> AsyncGenerator[None]:
         """Wake followers by the informers of the controllers."""
-        self._informers = {each.kind: each for each in informers if each.kind in _KINDS}
-        handlers = [each.add_handler(self._handle) for each in self._informers.values()]
+        self._informers = {informer.kind: informer for informer in informers if informer.kind in _KINDS}
+        handlers = [informer.add_handler(self._handle) for informer in self._informers.values()]
         self._is_following.set()
         try:
             yield
         finally:
-            for each in handlers:
-                each.remove()
+            for handler in handlers:
+                handler.remove()
 
     async def informer(self, kind: type[Object], version: str) -> Informer[Any]:
         """The informer of a kind, once it has reached a version."""

@@ -224,7 +224,7 @@ class _Files:
 
     def _newer(self) -> int | None:
         """Open the file after the open one, or the oldest if none is open; None at the newest."""
-        found: list[tuple[int, int]] = []
+        files: list[tuple[int, int]] = []
         own = os.fstat(self._descriptor) if self._descriptor is not None else None
         # From the newest to the oldest, until the open one.
         for number in itertools.count():
@@ -235,18 +235,18 @@ class _Files:
                 if number:
                     break
                 continue
-            found.append((number, descriptor))
+            files.append((number, descriptor))
             if own is not None and os.path.sameopenfile(descriptor, self._descriptor or 0):
-                os.close(found.pop()[1])
+                os.close(files.pop()[1])
                 own = None
                 break
         if own is not None:
             # It was rotated away, deleted or moved: files that end before it were read earlier.
-            while found and found[-1][0] and os.fstat(found[-1][1]).st_mtime_ns < own.st_mtime_ns:
-                os.close(found.pop()[1])
-        for _, descriptor in found[:-1]:
+            while files and files[-1][0] and os.fstat(files[-1][1]).st_mtime_ns < own.st_mtime_ns:
+                os.close(files.pop()[1])
+        for _, descriptor in files[:-1]:
             os.close(descriptor)
-        return found[-1][1] if found else None
+        return files[-1][1] if files else None
 
 
 async def _count(path: str) -> int:

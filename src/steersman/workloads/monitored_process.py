@@ -52,8 +52,8 @@ async def wait_for_end(pid: int, start: int | None = None) -> None:
         # No process has a number that is no pid.
         return
     try:
-        found = start_time(pid)
-        if found is None or (start is not None and found != start):
+        began = start_time(pid)
+        if began is None or (start is not None and began != start):
             return
         ended = asyncio.Event()
         loop = asyncio.get_running_loop()

@@ -52,29 +52,29 @@ def producers(obj: Object) -> tuple[Producer, ...]:
         return ()
     where = f"{obj.kind} {obj.key.name}: annotation {ANNOTATION}"
     try:
-        found = msgspec.json.decode(text, type=tuple[Producer, ...])
+        declared = msgspec.json.decode(text, type=tuple[Producer, ...])
     except (msgspec.DecodeError, UnicodeError) as error:
         raise InvalidProducers(
             f'{where} must be a JSON list such as [{{"serviceName": "web", "port": 8080}}] ({error})'
         ) from None
-    for index, each in enumerate(found):
-        if not each.service_name:
+    for index, producer in enumerate(declared):
+        if not producer.service_name:
             raise InvalidProducers(f"{where}: entry {index} has an empty serviceName")
-        if each.port is not None and not 1 <= each.port <= 65535:
+        if producer.port is not None and not 1 <= producer.port <= 65535:
             raise InvalidProducers(
-                f"{where}: the port of service {each.service_name} must be 1 to 65535 (got {each.port})"
+                f"{where}: the port of service {producer.service_name} must be 1 to 65535 (got {producer.port})"
             )
-    names = [each.service_name for each in found]
+    names = [producer.service_name for producer in declared]
     for name in names:
         if names.count(name) > 1:
             raise InvalidProducers(f"{where} lists service {name} twice; a workload serves a service at one address")
-    return found
+    return declared
 
 
 def produced(obj: Object) -> tuple[str, ...]:
     """The names of the services that a workload serves; empty if its annotation is invalid."""
     try:
-        return tuple(each.service_name for each in producers(obj))
+        return tuple(producer.service_name for producer in producers(obj))
     except InvalidProducers:
         return ()
 
@@ -110,7 +110,7 @@ async def keep_endpoints(
     With an empty map it deletes all of them. The controller that calls it watches Endpoints: ``.owns(Endpoint)``.
     """
     wanted = {_name(owner, service, *at): (service, *at) for service, at in served.items()}
-    present = {each.key.name: each for each in await ctx.client.owned_by(Endpoint, owner)}
+    present = {existing.key.name: existing for existing in await ctx.client.owned_by(Endpoint, owner)}
     for name, (service, address, port) in wanted.items():
         if name not in present:
             spec = EndpointSpec(service_name=service, address=address, port=port)

@@ -50,7 +50,7 @@ def make_parents(path: Path) -> None:
 
     The mode of `mkdir` does not apply to the parents that it makes: with a lax umask, others could write there.
     """
-    for place in [each for each in reversed(path.parents) if not each.exists()]:
+    for place in [parent for parent in reversed(path.parents) if not parent.exists()]:
         place.mkdir(mode=0o700, exist_ok=True)
 
 
@@ -85,8 +85,8 @@ def _is_of_user(folder: str) -> bool:
 
 
 def _make_private(folder: Path) -> None:
-    found = folder.lstat()
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
+    facts = folder.lstat()
+    if not stat.S_ISDIR(facts.st_mode) or facts.st_uid != os.geteuid():
         raise PermissionError(f"{folder} is not a folder of this user")
-    if found.st_mode & 0o077:
+    if facts.st_mode & 0o077:
         folder.chmod(0o700)

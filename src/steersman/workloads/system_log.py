@@ -56,9 +56,9 @@ class SystemLog:
         """Delete the file of a workload."""
         self._latest.pop(obj.uid, None)
         path = self._path(obj)
-        for each in (path, Path(f"{path}.1")):
+        for file in (path, Path(f"{path}.1")):
             with suppress(OSError):
-                each.unlink(missing_ok=True)
+                file.unlink(missing_ok=True)
 
     def _path(self, obj: Object) -> Path:
         return system_log_path(self._folder, {"name": obj.key.name, "uid": obj.uid})

@@ -72,7 +72,7 @@ class World(ChannelSource, Generic[RecordT]):
 
     def replaced(self, key: Key, uid: str = "") -> list[tuple[str, RecordT]]:
         """The records under a key that do not belong to ``uid``: objects that vanished without their finalizer."""
-        return [(each, _current(self._entries[each])) for each in self._uids.get(key, ()) if each != uid]
+        return [(other, _current(self._entries[other])) for other in self._uids.get(key, ()) if other != uid]
 
     def forget(self, uid: str) -> None:
         """Drop a record, when nothing of it is left in the real world."""
