@@ -17,6 +17,7 @@ from steersman.client import Added, Modified
 from steersman.controlplane import ControlPlane
 from steersman.errors import Forbidden
 from steersman.kinds.core_v1 import ConfigMap, Namespace, Secret
+from steersman.manifests import load_manifests
 from steersman.testing import eventually
 from steersman.webhooks import WebhookRegistration
 
@@ -96,8 +97,8 @@ async def granted(kind: type, roles: str):
     account = "system:serviceaccount:page-operator:page-operator"
     async with plane, Client(plane.transport(account), namespace="page-operator") as operator:
         await plane.client.create(Namespace(metadata=ObjectMeta(name="page-operator")))
-        for document in yaml.safe_load_all(roles):
-            await plane.client.create(Unstructured(document))
+        for role in load_manifests(roles):
+            await plane.client.create(role)
         yield plane.client, operator, refused
 
 

@@ -14,6 +14,7 @@ import yaml
 
 from steersman import ApiServer, Client, Manager
 from steersman.cli import main
+from steersman.manifests import load_manifests
 from steersman.objects import Unstructured
 
 GUARDED = ("--token-review", "--tls-service", "site-operator/site-operator-metrics")
@@ -183,8 +184,8 @@ async def test_a_server_takes_what_is_deployed_without_a_warning(here: Path):
             Unstructured({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "site-operator"}})
         )
         for file in ("crds", "rbac", "network-policy", "metrics", "deployment", "example", "webhooks"):
-            for each in yaml.safe_load_all((here / f"site-operator/config/{file}.yaml").read_text()):
-                await client.create(Unstructured(each), field_validation="Strict")
+            for each in load_manifests((here / f"site-operator/config/{file}.yaml").read_bytes(), file=file):
+                await client.create(each, field_validation="Strict")
 
 
 def test_kinds_whose_names_are_words_of_python_are_fine(here: Path):
