@@ -185,6 +185,7 @@ def test_an_error_has_its_parts_and_can_be_copied() -> None:
         ("apiVersion: v1\nkind: 3", "line 2: kind must be a text"),
         ("apiVersion: a/b/c\nkind: Pod", "line 1: 'a/b/c' is not an apiVersion"),
         (config("data: []"), "line 4: ConfigMap a: data: expected a mapping, got a list"),
+        (config("data: {a: ~}"), "line 4: ConfigMap a: data[a]: expected a value, got null; remove it"),
         (config("binaryData: {a: b}"), "line 4: ConfigMap a: binaryData[a]: invalid base64"),
         ("apiVersion: v1\nkind: Pod\nmetadata: [a]", "line 3: Pod: metadata: expected a mapping, got a list"),
         ("apiVersion: a/v1\nkind: B\nmetadata: [a]", "line 3: B: metadata: expected a mapping"),

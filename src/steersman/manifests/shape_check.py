@@ -77,7 +77,7 @@ class _Walk:
         elif isinstance(value, list):
             (item,) = get_args(fitting[0]) or (Any,)
             for index, each in enumerate(cast("list[Any]", value)):
-                self._value(item, each, (cast("Any", value), index, f"{at[2]}[{index}]"))
+                self._member(item, each, (cast("Any", value), index, f"{at[2]}[{index}]"))
         else:
             self._scalar(kind, value, at)
 
@@ -87,7 +87,15 @@ class _Walk:
             return
         inner = (get_args(kind) or (Any, Any))[1]
         for key, each in value.items():
-            self._value(inner, each, (value, key, f"{path}[{key}]"))
+            self._member(inner, each, (value, key, f"{path}[{key}]"))
+
+    def _member(self, hint: Any, value: Any, at: tuple[Any, str | int, str]) -> None:
+        """Check an item of a list or of a map, which unlike a field cannot be absent."""
+        kind, _, may_be_null = unwrap(hint)
+        if value is None and not may_be_null and kind not in {Any, object, Raw}:
+            self._report(*at, "expected a value, got null; remove it")
+        else:
+            self._value(hint, value, at)
 
     def _scalar(self, kind: Any, value: Any, at: tuple[Any, str | int, str]) -> None:
         try:
