@@ -104,11 +104,15 @@ class CacheReader:
     def __init__(self, cache: Informers) -> None:
         self._cache = cache
         self._server = ScopedReads(cache.client.pipeline.server, cache.scope)
+        #: Made on first use, and kept: every reconcile needs it.
+        self._metadata: MetadataCacheReader | None = None
 
     @property
     def metadata(self) -> MetadataCacheReader:
         """The same reads, of kinds of which only metadata is cached."""
-        return MetadataCacheReader(self._cache)
+        if self._metadata is None:
+            self._metadata = MetadataCacheReader(self._cache)
+        return self._metadata
 
     def scope(self, kind: type[Any] | Kind, namespaced: bool) -> KindScope:  # noqa: FBT001 - as `Scopes` of the client
         """What this reader sees of a kind, from the cache or from the server."""
