@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -136,6 +138,7 @@ async def test_the_reaper_of_a_runtime_that_is_not_installed_any_more_ends_at_on
 #: A control plane that builds an image, and follows events meanwhile.
 _BUILDER = """
 import asyncio, sys
+from pathlib import Path
 from steersman.workloads.containers import PODMAN, CommandLineRunner, ImageBuild, StartupLog
 from steersman.workloads.processes import ZygoteRunner
 
@@ -145,7 +148,8 @@ async def listen(runner):
 
 async def main(session, folder, tag):
     async with ZygoteRunner() as runners:
-        runner = CommandLineRunner(PODMAN, runners, session=session, program=("podman", "--runtime", "runc"))
+        program, record = ("podman", "--runtime", "runc"), Path(folder) / "containers"
+        runner = CommandLineRunner(PODMAN, runners, session=session, program=program, record=record)
         events = asyncio.create_task(listen(runner))
         await runner.build(ImageBuild(context=folder, tags=(tag,)), StartupLog(folder + "/out", folder + "/err"))
 
@@ -170,9 +174,9 @@ def working_containers(base: str) -> list[str]:
     return [each for each in shown if each.startswith(f"{name}-working-container")]
 
 
-@pytest.mark.parametrize("how", ["cancelled", "killed"])
+@pytest.mark.parametrize("how", ["cancelled", "killed", "killed with its reaper"])
 async def test_a_build_that_ends_early_leaves_neither_a_step_nor_a_working_container(tmp_path, how):
-    """Podman that is killed would leave both for good. After a kill -9, the events end too."""
+    """Podman that is killed would leave both for good. After a kill -9, the events end too, by the reaper or a harvest."""
     # No other test has this argument.
     seconds = f"{300 + randomness().random():.9f}"
     with temporary_image() as base, temporary_image() as tag:
@@ -193,9 +197,17 @@ async def test_a_build_that_ends_early_leaves_neither_a_step_nor_a_working_conta
                 await eventually(lambda: running(seconds), within=60)
                 events = [pid for pid in running("events") if parent(pid) == plane.pid]
                 assert events
+                if how != "killed":
+                    for pid in running(f"{SESSION}={session}"):
+                        os.kill(pid, signal.SIGKILL)
             finally:
                 plane.kill()
                 await plane.wait()
+            if how != "killed":
+                async with ZygoteRunner() as runners:
+                    record = tmp_path / "containers"
+                    assert session in record.read_text()
+                    await CommandLineRunner(PODMAN, runners, session="later", record=record).harvest()
             await eventually(lambda: not running(tag, seconds), within=60)
             await eventually(lambda: not any(Path(f"/proc/{pid}").exists() for pid in events), within=60)
         await eventually(lambda: not working_containers(base), within=60)

@@ -21,7 +21,7 @@ from steersman.workloads.containers.runner import (
     RuntimeUnavailable,
     StartupLog,
 )
-from steersman.workloads.containers.session import Session, Tie
+from steersman.workloads.containers.session import Session
 
 #: How many bytes of each output a command may have.
 _LIMIT = 16 << 20
@@ -67,12 +67,12 @@ async def run(
     env: Mapping[str, str] | None = None,
     log: StartupLog | None = None,
     session: Session | None = None,
-    tie: Tie = "+",
+    has_steps: bool = False,
 ) -> str:
     """Run a command and return its output; raise the error that its failure means.
 
     With a log, both outputs go to files and nothing is returned. A command that is cancelled or takes too long is killed.
-    ``session`` is notified of a command that creates something or takes long, and of its ``tie`` to the session.
+    ``session`` is notified of a command that creates something. ``has_steps``: it is a build, whose steps run below it.
     """
     with ExitStack() as files:
         stdout, stderr = asyncio.subprocess.PIPE, asyncio.subprocess.PIPE
@@ -94,7 +94,7 @@ async def run(
         except ValueError as error:
             raise ContainerRuntimeError(f"{described(argv)}: {error}") from None
     if session is not None:
-        session.begun(process.pid, tie)
+        session.begun(process.pid)
     try:
         async with asyncio.timeout(within):
             out, err = await process.communicate(stdin)
@@ -102,7 +102,7 @@ async def run(
         raise RuntimeUnavailable(f"{argv[0]} did not answer within {within:g} s: {described(argv)}") from None
     finally:
         if process.returncode is None:
-            await _end(process, tie)
+            await _end(process, has_steps=has_steps)
         if session is not None:
             session.ended(process.pid)
     if process.returncode:
@@ -110,10 +110,10 @@ async def run(
     return out.decode(errors="replace") if log is None else ""
 
 
-async def _end(process: asyncio.subprocess.Process, tie: Tie) -> None:
+async def _end(process: asyncio.subprocess.Process, *, has_steps: bool) -> None:
     """Kill a command. A build gets a moment to remove what it has made, after its steps were ended."""
     try:
-        if tie == "?":
+        if has_steps:
             await asyncio.to_thread(end_build, process.pid)
     finally:
         with suppress(ProcessLookupError):

@@ -36,7 +36,13 @@ from steersman.workloads.containers.arguments import (
     full_image_name,
 )
 from steersman.workloads.containers.command import run
-from steersman.workloads.containers.container_processes import end_processes, is_identity, labeled_commands
+from steersman.workloads.containers.container_processes import (
+    COMMAND_SESSION,
+    end_long_commands,
+    end_processes,
+    is_identity,
+    labeled_commands,
+)
 from steersman.workloads.containers.container_record import ContainerRecord
 from steersman.workloads.containers.creator import CREATOR, SESSION, is_leftover
 from steersman.workloads.containers.host_gateway import refuses_gateway, with_gateway
@@ -54,7 +60,7 @@ from steersman.workloads.containers.runner import (
     StartupLog,
     VolumeFacts,
 )
-from steersman.workloads.containers.session import Session, Tie
+from steersman.workloads.containers.session import Session
 from steersman.workloads.processes import (
     Ended,
     FailedToStart,
@@ -139,6 +145,8 @@ class CommandLineRunner:
         removed: list[str] = []
         recorded = self.session.record.sessions() - {self.session.id}
         problem: ContainerRuntimeError | None = None
+        for session in recorded:
+            await asyncio.to_thread(end_long_commands, session)
         for look in range(_LOOKS):
             if look:
                 # Another session may remove the same things, and a command of a killed one may still create something.
@@ -234,13 +242,12 @@ class CommandLineRunner:
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.DEVNULL,
+                env={**os.environ, COMMAND_SESSION: self.session.id},
                 start_new_session=True,
             )
         except OSError:
             return
         assert process.stdout is not None
-        # A command that writes nothing would outlive a control plane that was killed.
-        self.session.begun(process.pid, "!")
         try:
             while line := await process.stdout.readline():
                 yield line
@@ -250,7 +257,6 @@ class CommandLineRunner:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             await process.wait()
-            self.session.ended(process.pid)
 
     async def has_image(self, image: str) -> bool:
         """Whether the image is on this machine."""
@@ -263,7 +269,7 @@ class CommandLineRunner:
     async def pull(self, image: str, log: StartupLog) -> None:
         """Get an image from its registry."""
         try:
-            await self._transfer("pull", "--quiet", full_image_name(image), log=log, tie="!")
+            await self._transfer("pull", "--quiet", full_image_name(image), log=log)
         except ContainerRuntimeError as error:
             # Docker does not name the image if it cannot reach the registry.
             if image in str(error):
@@ -272,8 +278,8 @@ class CommandLineRunner:
 
     async def build(self, build: ImageBuild, log: StartupLog) -> None:
         """Build an image."""
-        tie = "?" if self._dialect.runs_steps else "!"
-        await self._transfer("build", *build_arguments(build), log=log, tie=tie, env=build_variables(build))
+        env = build_variables(build)
+        await self._transfer("build", *build_arguments(build), log=log, env=env, has_steps=self._dialect.runs_steps)
 
     async def create(self, launch: ContainerLaunch) -> str:
         """Create a container, without starting it, and return its id. The image must be on this machine."""
@@ -420,10 +426,13 @@ class CommandLineRunner:
         command = (*self.program, *arguments)
         return await run(command, within=_ORDINARY, stdin=stdin, env=env, session=self.session)
 
-    async def _transfer(self, *arguments: str, log: StartupLog, tie: Tie, env: Mapping[str, str] | None = None) -> None:
-        """Run a command that may take minutes, and that ends with this program, also if this is killed."""
+    async def _transfer(
+        self, *arguments: str, log: StartupLog, env: Mapping[str, str] | None = None, has_steps: bool = False
+    ) -> None:
+        """Run a command that may take minutes. If this program is killed, the reaper ends it."""
         await self.session.guard()
-        await run((*self.program, *arguments), within=_LONG, env=env, log=log, session=self.session, tie=tie)
+        env = {**(env or {}), COMMAND_SESSION: self.session.id}
+        await run((*self.program, *arguments), within=_LONG, env=env, log=log, has_steps=has_steps)
 
     async def _begin(self, *arguments: str) -> None:
         """Run a command that makes processes, which the reaper waits for."""
@@ -451,12 +460,7 @@ class CommandLineRunner:
         self._answered = asyncio.get_running_loop().time()
         return answer
 
-    async def _run(
-        self,
-        *arguments: str,
-        within: float,
-        stdin: bytes = b"",
-    ) -> str:
+    async def _run(self, *arguments: str, within: float, stdin: bytes = b"") -> str:
         return await run((*self.program, *arguments), within=within, stdin=stdin)
 
 

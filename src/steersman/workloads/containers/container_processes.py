@@ -22,6 +22,10 @@ from itertools import pairwise
 
 #: The exit code of a reaper whose runtime is not installed any more: that of a shell for a missing command.
 RUNTIME_MISSING = 127
+#: The variable that names the session of a command which makes nothing with its label.
+COMMAND_SESSION = "STEERSMAN_SESSION"
+#: The commands that run for minutes, and the number of words among which they stand.
+_LONG, _WORDS = frozenset({"build", "pull", "events"}), 6
 #: Seconds that a build has for its end, and between two looks at its steps.
 _BUILD_END, _BETWEEN = 5.0, 0.1
 _ID = re.compile(r"[0-9a-f]{64}")
@@ -54,9 +58,22 @@ def labeled_commands(key: str) -> dict[int, str]:
     return {
         pid: label.partition("=")[2]
         for pid in _pids()
-        for option, label in pairwise(_arguments(pid))
+        for option, label in pairwise(_words(pid, "cmdline"))
         if option == "--label" and label.startswith(f"{key}=")
     }
+
+
+def end_long_commands(session: str) -> None:
+    """End the builds, pulls and streams of events of a session that is gone: they would run on."""
+    for pid in list(_pids()) if sys.platform == "linux" else ():
+        verbs = _LONG & {*_words(pid, "cmdline")[:_WORDS]}
+        if not verbs or f"{COMMAND_SESSION}={session}" not in _words(pid, "environ"):
+            continue
+        if "build" in verbs:
+            end_build(pid)
+        with suppress(OSError):
+            if is_running(pid):
+                os.killpg(pid, signal.SIGKILL)
 
 
 def end_build(pid: int) -> None:
@@ -111,10 +128,10 @@ def _namespace(pid: int) -> str:
         return ""
 
 
-def _arguments(pid: int) -> list[str]:
-    """The arguments of a process; empty if it has ended."""
+def _words(pid: int, name: str) -> list[str]:
+    """The arguments or the environment of a process; empty if it has ended, or belongs to another user."""
     try:
-        with open(f"/proc/{pid}/cmdline", encoding="utf-8", errors="replace") as file:  # noqa: PTH123 - no pathlib here
+        with open(f"/proc/{pid}/{name}", encoding="utf-8", errors="replace") as file:  # noqa: PTH123 - no pathlib here
             return file.read().split("\0")
     except OSError:
         return []

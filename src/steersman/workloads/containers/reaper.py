@@ -2,8 +2,7 @@
 
 A program of its own (``python -I -S reaper.py SESSION-LABEL PROGRAM ...``), which imports one module of Steersman. Its standard
 input is a pipe from the control plane, so that the end of the control plane is the end of the file, however it ended. Lines
-``+PID`` names a command that creates or starts something and may still run then, ``!PID`` one that must end, ``?PID`` a build,
-and ``-PID`` one that has ended; ``=ID`` names a container.
+``+PID`` and ``-PID`` name commands that create or start something and may still run then; ``=ID`` names a container.
 
 The exit code is 0 if nothing is left, `RUNTIME_MISSING` if the runtime is not installed any more, and 1 if it did not answer.
 """
@@ -15,13 +14,12 @@ import signal
 import subprocess
 import sys
 import time  # noqa: TID251 - a program without an event loop
-from contextlib import suppress
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from steersman.workloads.containers.container_processes import (
         RUNTIME_MISSING,
-        end_build,
+        end_long_commands,
         end_processes,
         is_running,
         labeled_commands,
@@ -31,7 +29,7 @@ else:
     sys.path.insert(0, os.path.dirname(__file__))  # noqa: PTH120
     from container_processes import (
         RUNTIME_MISSING,
-        end_build,
+        end_long_commands,
         end_processes,
         is_running,
         labeled_commands,
@@ -50,12 +48,8 @@ def main(label: str, program: list[str]) -> int:
     """
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    ties, containers, asked = _read()
-    for pid in (int(word[1:]) for word in ties if word[0] in "!?"):
-        if f"?{pid}" in ties:
-            end_build(pid)
-        _kill(pid)
-    commands = {int(word[1:]) for word in ties if word[0] == "+"}
+    commands, containers, asked = _read()
+    end_long_commands(label.partition("=")[2])
     deadline = time.monotonic() + _TOGETHER
     while True:
         try:
@@ -80,9 +74,9 @@ def main(label: str, program: list[str]) -> int:
         time.sleep(_BETWEEN)
 
 
-def _read() -> tuple[set[str], set[str], bool]:
+def _read() -> tuple[set[int], set[str], bool]:
     """What the control plane wrote until its end: the commands that ran then, the containers, and whether it asks for one look."""
-    ties: set[str] = set()
+    commands: set[int] = set()
     containers: set[str] = set()
     asked = False
     for line in sys.stdin:
@@ -90,11 +84,11 @@ def _read() -> tuple[set[str], set[str], bool]:
         asked = asked or word == "done"
         if word.startswith("="):
             containers.add(word[1:])
+        elif word.startswith("+"):
+            commands.add(int(word[1:]))
         elif word.startswith("-"):
-            ties -= {f"{tie}{word[1:]}" for tie in "+!?"}
-        elif word[:1] in {"+", "!", "?"}:
-            ties.add(word)
-    return ties, containers, asked
+            commands.discard(int(word[1:]))
+    return commands, containers, asked
 
 
 def _remove(label: str, program: list[str]) -> bool:
@@ -140,12 +134,6 @@ def _creating(label: str) -> set[int]:
     """The commands that create something of the session."""
     key, _, session = label.partition("=")
     return {pid for pid, value in labeled_commands(key).items() if value == session}
-
-
-def _kill(pid: int) -> None:
-    with suppress(OSError):
-        if is_running(pid):
-            os.killpg(pid, signal.SIGKILL)
 
 
 if __name__ == "__main__":

@@ -9,14 +9,11 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Literal
 
 from steersman.workloads.containers.container_processes import RUNTIME_MISSING
 from steersman.workloads.containers.container_record import ContainerRecord
 from steersman.workloads.containers.creator import SESSION, Creator, session_labels
 
-#: What the reaper does with a command that outlives the control plane: wait for it, kill it, or end the steps of a build.
-Tie = Literal["+", "!", "?"]
 _log = logging.getLogger("steersman.workloads")
 _REAPER = str(Path(__file__).with_name("reaper.py"))
 #: Seconds that this program waits for the last look of the reaper, which continues by itself if the runtime does not answer.
@@ -34,8 +31,6 @@ class Session:
         self.labels: Mapping[str, str] = session_labels(identity, self.creator)
         self._program = tuple(program)
         self._containers: set[str] = set()
-        #: The commands that run.
-        self._ties: dict[int, Tie] = {}
         self._reaper: asyncio.subprocess.Process | None = None
         self._lock = asyncio.Lock()
 
@@ -63,8 +58,6 @@ class Session:
             # What was told to an earlier one, which was killed.
             for container in self._containers:
                 self._tell(f"={container}\n")
-            for pid, tie in self._ties.items():
-                self._tell(f"{tie}{pid}\n")
 
     def made(self, container: str) -> None:
         """A container of the session was created: record its id, by which its processes are found."""
@@ -72,14 +65,12 @@ class Session:
         self._containers.add(container)
         self.record.add(container)
 
-    def begun(self, pid: int, tie: Tie = "+") -> None:
-        """A command of the session has begun."""
-        self._ties[pid] = tie
-        self._tell(f"{tie}{pid}\n")
+    def begun(self, pid: int) -> None:
+        """A command that creates or starts something has begun."""
+        self._tell(f"+{pid}\n")
 
     def ended(self, pid: int) -> None:
         """It has ended."""
-        self._ties.pop(pid, None)
         self._tell(f"-{pid}\n")
 
     async def close(self) -> None:
