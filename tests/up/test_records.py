@@ -88,6 +88,28 @@ def test_down_keeps_the_record_of_a_killed_session_until_its_containers_are_gone
     assert not containers.exists()
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="processes are started on Linux alone")
+def test_down_cleans_up_after_a_session_that_was_killed_before_it_wrote_its_record(
+    record, tmp_path, monkeypatch, capsys
+):
+    """Its network may be there: the first objects are applied before the record is written."""
+    state, podman = Path(record.state), tmp_path / "bin" / "podman"
+    Path("steersman.yaml").write_text("name: shop\nservices: {web: {command: web}}\n")
+    (state / "session.json").unlink()
+    (state / "state").mkdir(mode=0o700)
+    containers = state / "state" / "containers"
+    containers.write_text("podman session:shop-1\n")
+    podman.parent.mkdir()
+    podman.write_text("#!/bin/sh\n")
+    podman.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{podman.parent}{os.pathsep}{os.environ['PATH']}")
+    assert run_down(DownOptions()) == 0
+    assert "cleaned up after it" in capsys.readouterr().err
+    assert not containers.exists()
+    assert run_down(DownOptions()) == 0
+    assert "no application is running here" in capsys.readouterr().err
+
+
 def test_a_state_folder_has_an_owner_while_it_is_locked(record):
     state = Path(record.state)
     assert not has_owner(state)

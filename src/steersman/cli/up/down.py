@@ -29,7 +29,7 @@ from steersman.projects import (
     stopping_work,
     wait_for_session,
 )
-from steersman.workloads import is_suspended, wait_for_end
+from steersman.workloads import is_suspended, open_session, wait_for_end
 from steersman.workloads.kinds import Container, Executable
 
 #: Seconds after which the command names the services that are still stopping.
@@ -50,21 +50,18 @@ def run_down(options: DownOptions) -> int:
 
 
 async def _down(options: DownOptions) -> int:
-    record = options.find() or await _starting(options)
+    record = options.find()
+    if record is not None and not record.is_running:
+        return await _clean_up(record.name, Path(record.state), record.container_runtime)
+    if record is None and (identity := _identity(options)) is not None:
+        state = identity.state_folder(os.environ)
+        # Another command may start it at this moment.
+        record = await wait_for_session(state, has_failed=lambda: not has_owner(state), within=options.timeout)
+        if record is None and state.exists() and open_session(state).containers.exists():
+            # It was killed before it wrote its record.
+            return await _clean_up(identity.name, state, "podman")
     if record is None:
         tell("no application is running here")
-        return 0
-    if not record.is_running:
-        try:
-            problem = await _harvest(record)
-        except SessionRunning:
-            raise Failure(f"{record.name} starts at this moment; run steersman down again to end it") from None
-        if problem:
-            raise Failure(
-                f"{record.name}: its session was killed, and its containers may still run ({problem});"
-                " run steersman down again once that is mended"
-            )
-        tell(f"{record.name}: its session was killed; cleaned up after it")
         return 0
     if is_suspended(record.pid):
         # A suspended session answers and stops only after it is resumed.
@@ -90,14 +87,28 @@ async def _down(options: DownOptions) -> int:
     return 0
 
 
-async def _starting(options: DownOptions) -> SessionRecord | None:
-    """The session that another command starts at this moment, once it runs; None if there is none."""
+def _identity(options: DownOptions) -> ProjectIdentity | None:
+    """The project of the files; None if they have errors."""
     try:
         application = options.source().load(ServiceSelection(profiles=("*",)))
     except ApplicationError:
         return None
-    state = ProjectIdentity(application.folder.resolve(), application.name).state_folder(os.environ)
-    return await wait_for_session(state, has_failed=lambda: not has_owner(state), within=options.timeout)
+    return ProjectIdentity(application.folder.resolve(), application.name)
+
+
+async def _clean_up(name: str, state: Path, runtime: str) -> int:
+    """Remove what a killed session left behind; returns an exit code."""
+    try:
+        problem = await _harvest(state, runtime)
+    except SessionRunning:
+        raise Failure(f"{name} starts at this moment; run steersman down again to end it") from None
+    if problem:
+        raise Failure(
+            f"{name}: its session was killed, and its containers may still run ({problem});"
+            " run steersman down again once that is mended"
+        )
+    tell(f"{name}: its session was killed; cleaned up after it")
+    return 0
 
 
 async def _name_blocking(client: Client, record: SessionRecord, left: list[str]) -> None:
@@ -115,14 +126,13 @@ async def _name_blocking(client: Client, record: SessionRecord, left: list[str])
                 shown = blocking
 
 
-async def _harvest(record: SessionRecord) -> str:
+async def _harvest(state: Path, runtime: str) -> str:
     """Remove what a killed session left behind, by starting a control plane on its folder.
 
     Returns why containers may be left; the record of the session then stays, for the next look. Raises `SessionRunning` if a
     new session starts here now, whose processes and files must stay.
     """
-    state = Path(record.state)
-    parts = partial(workloads.real_parts, runtime="docker" if record.container_runtime == "docker" else "podman")
+    parts = partial(workloads.real_parts, runtime="docker" if runtime == "docker" else "podman")
     with locked(state):
         async with workloads.DeveloperControlPlane(folder=state, parts=parts) as plane:
             problem = await plane.remove_leftovers()
