@@ -298,7 +298,8 @@ async def test_a_volume_is_pending_until_new_controllers_have_found_it(tmp_path,
 async def test_new_controllers_stop_a_container_whose_last_known_state_is_building(tmp_path, runner):
     """Building -> Pending -> Stopping -> Exited: the control plane was killed before it wrote the start."""
     name = f"st-{name_suffix()}"
-    (tmp_path / "Dockerfile").write_text(f"FROM {IMAGE}\n")
+    # After a build without a step, Podman's service leaves the working container.
+    (tmp_path / "Dockerfile").write_text(f"FROM {IMAGE}\nENV MADE=here\n")
     build = ContainerBuildContext(context=str(tmp_path), dockerfile=str(tmp_path / "Dockerfile"))
     with temporary_image() as tag:
         spec = {"build": build, "image": tag, "mode": "persistent", "container_name": name}
