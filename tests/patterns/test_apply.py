@@ -237,8 +237,8 @@ async def test_those_after_others_wait_until_they_are_ready(client, home, namesp
         done = await stage.run(build)
         assert done.writes == ["PATCH last", "PATCH page"]
         assert done.result.ready
-        assert done[1].object.metadata.labels == {"steersman.dev/phase": "2"}
-        assert done[2].object.metadata.labels == {"steersman.dev/phase": "3"}
+        assert done[1].object.metadata.labels == {"steersman.dev/state": "2"}
+        assert done[2].object.metadata.labels == {"steersman.dev/state": "3"}
         assert (await stage.run(build)).writes == []
 
 
@@ -256,7 +256,7 @@ async def test_states_of_several_label_their_children(client, home):
 
     async with reconciling(client, home, (ConfigMap,)) as stage:
         made = await stage.run(build, phase="storage", labels=True)
-        phases = [each.object.metadata.labels["steersman.dev/phase"] for each in made.result.children]
+        phases = [each.object.metadata.labels["steersman.dev/state"] for each in made.result.children]
         assert phases == ["storage", "storage.2"]
 
 

@@ -57,7 +57,7 @@ async def test_a_child_that_a_new_version_moves_to_a_later_state_stays(control_p
         await operator.drained()
         data = await client.get(ConfigMap, "data")
         assert data.uid == uid
-        assert (data.metadata.labels or {})["steersman.dev/phase"] == "data"
+        assert (data.metadata.labels or {})["steersman.dev/state"] == "data"
 
 
 def test_only_what_was_seen_counts() -> None:

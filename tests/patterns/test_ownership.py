@@ -160,7 +160,7 @@ async def test_a_password_says_which_state_declares_it_now(client, home, namespa
         moved = await stage.run(declare(page(), how="create"), phase="second", labels=True)
         assert moved.writes == ["PATCH page"]
         there = await client.get(ConfigMap, (namespace, "page"))
-        assert (there.metadata.labels, there.data) == ({"steersman.dev/phase": "second"}, {"text": "changed"})
+        assert (there.metadata.labels, there.data) == ({"steersman.dev/state": "second"}, {"text": "changed"})
         assert (await stage.run(declare(page(), how="create"), phase="second", labels=True)).writes == []
 
 

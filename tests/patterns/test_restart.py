@@ -42,8 +42,8 @@ def drifts(home):
         "value removed": {"data": {"more": None}},
         "label": {"metadata": {"labels": {"app": "other"}}},
         "label removed": {"metadata": {"labels": {"app": None}}},
-        "state": {"metadata": {"labels": {"steersman.dev/phase": "other"}}},
-        "state removed": {"metadata": {"labels": {"steersman.dev/phase": None}}},
+        "state": {"metadata": {"labels": {"steersman.dev/state": "other"}}},
+        "state removed": {"metadata": {"labels": {"steersman.dev/state": None}}},
         "reference": {"metadata": {"ownerReferences": [reference | {"controller": True, "blockOwnerDeletion": False}]}},
     }
 
@@ -97,7 +97,7 @@ async def test_fields_of_others_cost_nothing_after_a_start(client, home, namespa
 
 METADATA = {
     "namespace": (None, "web"),
-    "labels": (None, {}, {"app": 'quoted "labels":{'}, {"steersman.dev/phase": "mine"}),
+    "labels": (None, {}, {"app": 'quoted "labels":{'}, {"steersman.dev/state": "mine"}),
     "annotations": (None, {"labels": '"metadata":{'}),
     "finalizers": (None, ["example.com/hold"]),
     "owner_references": (None, [], [OwnerReference(api_version="v1", kind="Pod", name="x", uid="u")]),

@@ -39,7 +39,7 @@ OWNER_UID_LABEL = "steersman.dev/owner-uid"
 #: The same owner, readable for people and mappers: ``Site.web.example.com/default/home``.
 OWNER_ANNOTATION = "steersman.dev/owner"
 #: The state that declared a child, and its depth where there are several: ``replicas``, ``replicas.2``, ``2``.
-STATE_LABEL = "steersman.dev/phase"
+STATE_LABEL = "steersman.dev/state"
 #: "false" on a child that stays when no state declares it anymore.
 PRUNE_ANNOTATION = "steersman.dev/prune"
 #: On an object that was adopted by its labels: Steersman releases it when they no longer match, and never prunes it.
