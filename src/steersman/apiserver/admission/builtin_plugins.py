@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from importlib import import_module
 from typing import NamedTuple
 
-from steersman.apiserver.admission.attributes import Plugin
+from steersman.apiserver.admission.plugins import Plugin
 from steersman.objects import nearest
 
 _ROOM = __name__.rpartition(".")[0]

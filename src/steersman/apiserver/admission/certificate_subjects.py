@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from base64 import b64decode
 
-from steersman.apiserver.admission.attributes import AdmissionOperation, Attributes, Plugin
+from steersman.apiserver.admission.plugins import AdmissionOperation, Attributes, Plugin
 from steersman.apiserver.registry.builtin.cluster.pem import parsed_request
 from steersman.apiserver.registry.builtin.types.trees import inner
 

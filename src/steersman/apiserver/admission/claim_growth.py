@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from steersman.apiserver.admission.attributes import AdmissionOperation, Attributes, Plugin
+from steersman.apiserver.admission.plugins import AdmissionOperation, Attributes, Plugin
 from steersman.apiserver.documents import decode_stored
 from steersman.apiserver.registry.builtin.types.trees import Tree, inner, metadata, subtree
 from steersman.objects import Quantity

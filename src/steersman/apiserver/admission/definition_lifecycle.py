@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from steersman.apiserver.admission.attributes import AdmissionOperation, Attributes, Plugin
+from steersman.apiserver.admission.plugins import AdmissionOperation, Attributes, Plugin
 
 
 class DefinitionLifecycle(Plugin):

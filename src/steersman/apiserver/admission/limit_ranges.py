@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Final, NamedTuple
 
-from steersman.apiserver.admission.attributes import AdmissionOperation, Attributes, Plugin
+from steersman.apiserver.admission.plugins import AdmissionOperation, Attributes, Plugin
 from steersman.apiserver.documents import decode_stored
 from steersman.apiserver.registry.builtin.pods.resources import aggregate
 from steersman.apiserver.registry.builtin.types.resource_names import COMPUTE

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from steersman.apiserver.admission.attributes import AdmissionOperation, Attributes, Plugin
+from steersman.apiserver.admission.plugins import AdmissionOperation, Attributes, Plugin
 from steersman.apiserver.documents import decode_stored
 from steersman.apiserver.errors import Named, forbidden, not_found
 from steersman.errors import StatusCause

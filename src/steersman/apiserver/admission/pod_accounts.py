@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from steersman.aio import name_suffix
-from steersman.apiserver.admission.attributes import AdmissionOperation, Attributes, Plugin
+from steersman.apiserver.admission.plugins import AdmissionOperation, Attributes, Plugin
 from steersman.apiserver.admission.secret_references import has_secrets, unlisted_in_ephemeral, unlisted_secret
 from steersman.apiserver.documents import decode_stored
 from steersman.apiserver.errors import unnamed

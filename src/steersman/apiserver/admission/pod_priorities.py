@@ -7,7 +7,7 @@ Guarantees
 
 from __future__ import annotations
 
-from steersman.apiserver.admission.attributes import AdmissionOperation, Attributes, Plugin
+from steersman.apiserver.admission.plugins import AdmissionOperation, Attributes, Plugin
 from steersman.apiserver.documents import decode_stored
 from steersman.apiserver.registry.builtin.cluster.priority_class import SYSTEM_PRIORITIES
 from steersman.apiserver.registry.builtin.types.trees import Tree, inner

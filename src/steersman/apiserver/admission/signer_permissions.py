@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from steersman.apiserver.admission.attributes import AdmissionOperation, Attributes, Plugin
+from steersman.apiserver.admission.plugins import AdmissionOperation, Attributes, Plugin
 from steersman.apiserver.identity import Access
 from steersman.apiserver.registry.builtin.types.trees import Tree, inner, items
 from steersman.golang import quoted_in_full

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from steersman.apiserver.admission.attributes import AdmissionOperation, Attributes, Plugin
+from steersman.apiserver.admission.plugins import AdmissionOperation, Attributes, Plugin
 
 #: The reason for rejecting it, by group and resource.
 REFUSED: Mapping[tuple[str, str], str] = {

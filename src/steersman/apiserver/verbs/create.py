@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from steersman.aio import name_suffix
-from steersman.apiserver.admission.attributes import Attributes
+from steersman.apiserver.admission.plugins import Attributes
 from steersman.apiserver.context import VerbContext
 from steersman.apiserver.decoding.body import read_object
 from steersman.apiserver.decoding.media_types import media_type_of

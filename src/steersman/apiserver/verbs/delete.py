@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from steersman.apiserver.admission.attributes import Attributes
+from steersman.apiserver.admission.plugins import Attributes
 from steersman.apiserver.answers import answer_status
 from steersman.apiserver.context import VerbContext
 from steersman.apiserver.decoding.delete_options import read_delete_options

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import msgspec
 
-from steersman.apiserver.admission.attributes import Attributes
+from steersman.apiserver.admission.plugins import Attributes
 from steersman.apiserver.context import VerbContext
 from steersman.apiserver.documents import encode_served
 from steersman.apiserver.errors import RequestRejected, already_exists, invalid, name_taken, unnamed

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from steersman.apiserver.admission.attributes import Attributes
+from steersman.apiserver.admission.plugins import Attributes
 from steersman.apiserver.answers import answer
 from steersman.apiserver.context import VerbContext
 from steersman.apiserver.decoding.body import read_object

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from steersman.apiserver.admission.attributes import Attributes, WriteView
+from steersman.apiserver.admission.plugins import Attributes, WriteView
 from steersman.apiserver.context import VerbContext
 from steersman.apiserver.decoding.body import read_object
 from steersman.apiserver.documents import copied, decode_served, encode_served

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from steersman.apiserver.admission.attributes import AdmissionOperation, Attributes, Plugin
+from steersman.apiserver.admission.plugins import AdmissionOperation, Attributes, Plugin
 from steersman.apiserver.admission.pod_security.checks import CheckedPod, Violation
 from steersman.apiserver.admission.pod_security.evaluation import violations
 from steersman.apiserver.admission.pod_security.levels import (

@@ -12,7 +12,7 @@ from typing import Final
 
 from steersman import kinds
 from steersman.aio import now
-from steersman.apiserver.admission.attributes import Attributes, WriteView
+from steersman.apiserver.admission.plugins import Attributes, WriteView
 from steersman.apiserver.answers import answer_status
 from steersman.apiserver.context import VerbContext
 from steersman.apiserver.decoding.body import read_object

@@ -15,7 +15,7 @@ from urllib.parse import unquote
 
 import msgspec
 
-from steersman.apiserver.admission.attributes import Attributes, WriteView
+from steersman.apiserver.admission.plugins import Attributes, WriteView
 from steersman.apiserver.context import VerbContext
 from steersman.apiserver.documents import decode_stored
 from steersman.apiserver.errors import bad_request, forbidden, internal, not_found, unavailable, unnamed

@@ -9,7 +9,7 @@ from typing import Any, cast
 import msgspec
 from msgspec.structs import replace
 
-from steersman.apiserver.admission.attributes import WriteView
+from steersman.apiserver.admission.plugins import WriteView
 from steersman.apiserver.answers import answer
 from steersman.apiserver.context import VerbContext
 from steersman.apiserver.decoding.body import read_object

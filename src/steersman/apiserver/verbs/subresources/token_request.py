@@ -14,7 +14,7 @@ import msgspec
 
 from steersman import kinds
 from steersman.aio import new_uid, now
-from steersman.apiserver.admission.attributes import Attributes, WriteView
+from steersman.apiserver.admission.plugins import Attributes, WriteView
 from steersman.apiserver.answers import answer
 from steersman.apiserver.context import VerbContext
 from steersman.apiserver.decoding.body import read_object
