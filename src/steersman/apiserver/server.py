@@ -201,9 +201,9 @@ class ApiServer:
     def _guard_roles(self) -> None:
         """Keep users from granting what they do not have, if any kind of RBAC is served."""
         if any(each.gvk.group == _RBAC for each in self.registry):
-            from steersman.apiserver.chain.escalation import Escalation  # noqa: PLC0415 - only needed for roles
+            from steersman.apiserver.chain.escalation_plugin import EscalationPlugin  # noqa: PLC0415 - only needed for roles
 
-            self.admission.add_guard(Escalation(self.storage))
+            self.admission.add_guard(EscalationPlugin(self.storage))
 
     def _stored_plugins(self, names: frozenset[str], caller: WebhookCaller, workers: Workers) -> list[Plugin]:
         """The plugins that stored objects configure."""

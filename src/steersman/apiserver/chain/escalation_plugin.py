@@ -1,4 +1,4 @@
-"""Privilege escalation: a user grants only permissions that the user holds.
+"""The admission plugin against privilege escalation: a user grants only permissions that the user holds.
 
 Guarantees
 - A Role or ClusterRole is written only by a user who holds all of its rules, or who may ``escalate`` it.
@@ -33,7 +33,7 @@ _EVERYTHING = (Rule(verbs=("*",), api_groups=("*",), resources=("*",)), Rule(ver
 _COLLECTED = frozenset({"ownerReferences", "finalizers", "selfLink", "managedFields"})
 
 
-class Escalation(Plugin):
+class EscalationPlugin(Plugin):
     """Rejects writes of roles and bindings that would grant more than the writer holds."""
 
     operations: frozenset[AdmissionOperation] = frozenset({"CREATE", "UPDATE"})
