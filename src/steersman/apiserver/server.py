@@ -43,8 +43,8 @@ from steersman.apiserver.chain import (
     Authentication,
     Authorizer,
     FlowControl,
+    access_handlers,
     always_allow,
-    unlimited,
 )
 from steersman.apiserver.chain.impersonation import completed
 from steersman.apiserver.context import Backend, Limits
@@ -321,7 +321,7 @@ class ApiServer:
 
     def _guard(self, authorizer: Authorizer, authentication: Authentication, audit: AuditHook | None) -> None:
         """Check every request, and every access review, with an authorizer."""
-        self.chain += unlimited(authorizer, authentication, audit, FlowControl(self.storage, self.feed))
+        self.chain += access_handlers(authorizer, authentication, audit, FlowControl(self.storage, self.feed))
         if not any(each.gvk.group in _REVIEWS for each in self.registry):
             return
         from steersman.apiserver.chain import Reviews  # noqa: PLC0415 - only needed for reviews

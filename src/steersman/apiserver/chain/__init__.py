@@ -12,7 +12,7 @@ from steersman._lazy_names import lazy_names
 
 # Imported on first use: a server without RBAC needs none of its rules.
 if TYPE_CHECKING:
-    from steersman.apiserver.chain.assembly import chain as chain, unlimited as unlimited
+    from steersman.apiserver.chain.assembly import access_handlers as access_handlers, chain as chain
     from steersman.apiserver.chain.audit import (
         Audit as Audit,
         AuditFile as AuditFile,
@@ -36,7 +36,7 @@ else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
-            "steersman.apiserver.chain.assembly": ["chain", "unlimited"],
+            "steersman.apiserver.chain.assembly": ["access_handlers", "chain"],
             "steersman.apiserver.chain.audit": ["Audit", "AuditFile", "AuditHook", "AuthenticationAudit"],
             "steersman.apiserver.chain.authentication": ["Authentication", "single_user"],
             "steersman.apiserver.chain.authorization": ["Authorization"],

@@ -19,20 +19,23 @@ def chain(
     audit: AuditHook | None = None,
     limits: RequestLimits | None = None,
 ) -> list[ChainHandler]:
-    """The handlers in their order. Without an authorizer, every authenticated sender may do everything."""
+    """Limits, then the access handlers. Without an authorizer, every authenticated sender may do everything."""
     authentication = authentication or Authentication()
     limits = limits or RequestLimits()
     limits.sender = limits.sender or authentication.sender
-    return [limits, *unlimited(authorizer, authentication, audit)]
+    return [limits, *access_handlers(authorizer, authentication, audit)]
 
 
-def unlimited(
+def access_handlers(
     authorizer: Authorizer,
     authentication: Authentication,
     audit: AuditHook | None,
     flow_control: FlowControl | None = None,
 ) -> list[ChainHandler]:
-    """The handlers in their order, without limits: a program that sends requests to itself waits only for itself."""
+    """The handlers that decide about access, in their order.
+
+    A program that sends requests to itself needs no others: limits would make it wait for itself.
+    """
     handlers: list[ChainHandler] = [authentication]
     if audit is not None:
         handlers = [AuthenticationAudit(audit), authentication, Audit(audit)]
