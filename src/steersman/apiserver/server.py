@@ -42,7 +42,7 @@ from steersman.apiserver.chain import (
     AuditHook,
     Authentication,
     Authorizer,
-    FlowControl,
+    FlowClassifier,
     access_handlers,
     always_allow,
 )
@@ -321,7 +321,7 @@ class ApiServer:
 
     def _guard(self, authorizer: Authorizer, authentication: Authentication, audit: AuditHook | None) -> None:
         """Check every request, and every access review, with an authorizer."""
-        self.chain += access_handlers(authorizer, authentication, audit, FlowControl(self.storage, self.feed))
+        self.chain += access_handlers(authorizer, authentication, audit, FlowClassifier(self.storage, self.feed))
         if not any(each.gvk.group in _REVIEWS for each in self.registry):
             return
         from steersman.apiserver.chain import Reviews  # noqa: PLC0415 - only needed for reviews

@@ -1,6 +1,6 @@
 """The chain: handlers that process every request before the server routes it.
 
-The order is that of the engine: limits, authentication, audit, impersonation, flow control, authorization. An
+The order is that of the engine: limits, authentication, audit, impersonation, flow classification, authorization. An
 `ApiServer` assembles the chain itself; use `chain` to add your own handlers.
 """
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     )
     from steersman.apiserver.chain.authentication import Authentication as Authentication, single_user as single_user
     from steersman.apiserver.chain.authorization import Authorization as Authorization
-    from steersman.apiserver.chain.flow_control import FlowControl as FlowControl
+    from steersman.apiserver.chain.flow_classifier import FlowClassifier as FlowClassifier
     from steersman.apiserver.chain.impersonation import ImpersonationHandler as ImpersonationHandler
     from steersman.apiserver.chain.limits import RequestLimits as RequestLimits
     from steersman.apiserver.chain.rbac import Rbac as Rbac
@@ -40,7 +40,7 @@ else:
             "steersman.apiserver.chain.audit": ["Audit", "AuditFile", "AuditHook", "AuthenticationAudit"],
             "steersman.apiserver.chain.authentication": ["Authentication", "single_user"],
             "steersman.apiserver.chain.authorization": ["Authorization"],
-            "steersman.apiserver.chain.flow_control": ["FlowControl"],
+            "steersman.apiserver.chain.flow_classifier": ["FlowClassifier"],
             "steersman.apiserver.chain.impersonation": ["ImpersonationHandler"],
             "steersman.apiserver.chain.limits": ["RequestLimits"],
             "steersman.apiserver.chain.rbac": ["Rbac"],

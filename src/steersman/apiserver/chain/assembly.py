@@ -5,7 +5,7 @@ from __future__ import annotations
 from steersman.apiserver.chain.audit import Audit, AuditHook, AuthenticationAudit
 from steersman.apiserver.chain.authentication import Authentication
 from steersman.apiserver.chain.authorization import Authorization
-from steersman.apiserver.chain.flow_control import FlowControl
+from steersman.apiserver.chain.flow_classifier import FlowClassifier
 from steersman.apiserver.chain.impersonation import ImpersonationHandler
 from steersman.apiserver.chain.limits import RequestLimits
 from steersman.apiserver.identity import Authorizer, always_allow
@@ -30,7 +30,7 @@ def access_handlers(
     authorizer: Authorizer,
     authentication: Authentication,
     audit: AuditHook | None,
-    flow_control: FlowControl | None = None,
+    flow_classifier: FlowClassifier | None = None,
 ) -> list[ChainHandler]:
     """The handlers that decide about access, in their order.
 
@@ -39,5 +39,5 @@ def access_handlers(
     handlers: list[ChainHandler] = [authentication]
     if audit is not None:
         handlers = [AuthenticationAudit(audit), authentication, Audit(audit)]
-    flows = () if flow_control is None else (flow_control,)
+    flows = () if flow_classifier is None else (flow_classifier,)
     return [*handlers, ImpersonationHandler(authorizer), *flows, Authorization(authorizer)]

@@ -1,11 +1,11 @@
-"""Flow control: classifies requests by FlowSchema and priority level, as kube-apiserver reports them.
+"""Classifies requests by FlowSchema and priority level, as kube-apiserver reports them.
 
 Guarantees
 - The first matching FlowSchema applies, by precedence and name. FlowSchemas without an existing priority level do not
   match. Response headers have the uids of the FlowSchema and of its priority level.
 - A changed FlowSchema applies as soon as watches show the change. A cached classification costs one lookup.
 - The condition ``Dangling`` of every FlowSchema says whether its priority level is missing.
-- Flow control delays and rejects no request: `RequestLimits` limits requests.
+- It delays and rejects no request: `RequestLimits` limits requests.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ _decode_schema = msgspec.json.Decoder(_Stored).decode
 _decode_level = msgspec.json.Decoder(_StoredLevel).decode
 
 
-class FlowControl:
+class FlowClassifier:
     """A handler of the chain that classifies requests by the stored FlowSchemas."""
 
     def __init__(self, storage: Storage, feed: Feed) -> None:
