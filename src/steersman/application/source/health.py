@@ -1,22 +1,17 @@
-"""Health checks, dependencies and restarts of a service."""
+"""The health check of a service."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
-from typing import Final, Literal, cast, get_args
+from typing import Final
 
-from steersman.application.model import DependsOn, HealthCheck, Restart
-from steersman.application.syntax.nodes import ListNode, MapNode, Node, ScalarNode, is_null
+from steersman.application.model import HealthCheck
+from steersman.application.syntax.nodes import Node, ScalarNode
 from steersman.application.syntax.report import shown
 from steersman.application.syntax.values import Values
 from steersman.workloads.kinds import AddedAction, ExecProbe, HttpProbe, TcpProbe
 
 _HEALTH_KEYS = ("disable", "interval", "retries", "timeout", "start_period", "start_interval")
-_Condition = Literal["service_started", "service_healthy", "service_completed_successfully"]
-_Policy = Literal["no", "always", "on-failure", "unless-stopped"]
-_CONDITIONS = get_args(_Condition)
-_POLICIES = get_args(_Policy)
 
 
 def read_healthcheck(values: Values, node: Node | None) -> tuple[HealthCheck | None, bool]:
@@ -92,54 +87,3 @@ def _test(values: Values, node: Node) -> tuple[str, ...]:
         case _:
             values.report.error(node, "test must be a string, or a list that starts with CMD, CMD-SHELL or NONE")
             return ()
-
-
-def read_depends_on(values: Values, node: Node | None) -> list[tuple[Node, DependsOn]]:
-    """The dependencies of a service, each with its place."""
-    if isinstance(node, ListNode):
-        names = [item for item in node.items if values.text(item, "an item of depends_on") is not None]
-        return [(item, DependsOn(service=item.text)) for item in names if isinstance(item, ScalarNode)]
-    table = values.table(node, "depends_on")
-    found: list[tuple[Node, DependsOn]] = []
-    for name, value in table.items.items() if table else ():
-        if is_null(value):
-            found.append((table.key(name) if table else value, DependsOn(service=name)))
-            continue
-        options = values.table(value, f"depends_on: {name}")
-        if options is None or table is None:
-            continue
-        values.check_keys(options, "a dependency", ("condition", "restart", "required"))
-        condition = values.choice(options.get("condition"), "condition", _CONDITIONS)
-        depends = DependsOn(
-            service=name,
-            condition=cast("_Condition", condition or "service_started"),
-            restart=values.boolean(options.get("restart"), "restart"),
-            required=values.boolean(options.get("required"), "required", default=True),
-        )
-        found.append((table.key(name), depends))
-    return found
-
-
-def read_restart(values: Values, node: Node | None, deploy: MapNode | None) -> Restart:
-    """Whether a service starts again: ``restart``, else ``deploy.restart_policy``."""
-    if node is None:
-        policy = values.table(deploy.get("restart_policy"), "restart_policy") if deploy else None
-        return _restart_policy(values, policy) if policy else Restart()
-    text = values.text(node, "restart")
-    if text is None:
-        return Restart()
-    if text in {"false", "False"} and isinstance(node, ScalarNode) and node.is_plain:
-        return Restart()
-    found = re.fullmatch(r"(?P<policy>no|always|on-failure|unless-stopped)(?::(?P<most>[0-9]{1,9}))?", text)
-    if found is None or (found["most"] and found["policy"] != "on-failure"):
-        values.report.error(node, f"restart must be one of {', '.join(_POLICIES)} or on-failure:N, not {shown(text)}")
-        return Restart()
-    return Restart(policy=cast("_Policy", found["policy"]), maximum=int(found["most"]) if found["most"] else None)
-
-
-def _restart_policy(values: Values, table: MapNode) -> Restart:
-    values.check_keys(table, "restart_policy", ("condition", "max_attempts"), ("delay", "window"))
-    conditions: dict[str, _Policy] = {"none": "no", "on-failure": "on-failure", "any": "always"}
-    condition = values.choice(table.get("condition"), "condition", conditions) or "any"
-    maximum = values.integer(table.get("max_attempts"), "max_attempts")
-    return Restart(policy=conditions[condition], maximum=maximum if condition == "on-failure" else None)

@@ -8,11 +8,13 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from steersman.application.model import SCALE_MAX, DependsOn, ServiceDefinition
+from steersman.application.source.dependencies import read_depends_on
 from steersman.application.source.environment import read_environment
-from steersman.application.source.health import read_depends_on, read_healthcheck, read_restart
+from steersman.application.source.health import read_healthcheck
 from steersman.application.source.mounts import read_grants, read_mounts, read_tmpfs
 from steersman.application.source.ports import read_expose, read_ports
 from steersman.application.source.resources import read_build, read_network_uses
+from steersman.application.source.restarts import read_restart
 from steersman.application.source.runtime_arguments import (
     ARGUMENT_KEYS,
     namespace_services,
