@@ -79,7 +79,7 @@ async def operate(form: str, kubeconfig: Path, owners: int) -> None:
 
     manager, runs, counted = Manager(name="bench"), Runs(), Counter[str]()
     manager.add(FORMS[form]())
-    manager.on_run(runs.note)
+    manager.on_reconcile(runs.note)
     commands = await _input()
     async with Client.connect(kubeconfig=kubeconfig, field_manager="bench") as client:
         counting = client.with_transport(lambda inner: Counting(inner, counted))

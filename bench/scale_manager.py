@@ -77,7 +77,7 @@ async def operate(kubeconfig: Path, objects: int, *, metadata_only: bool) -> Non
     options = KindOptions(namespaces=(MANY,), metadata_only=metadata_only)
     manager = Manager(name="bench", namespaces=(MANY,), kinds={ConfigMap: options})
     manager.controller(ConfigMap, name="scale").owns(Secret).options(concurrency=16).run_with(reconciler)
-    manager.on_run(runs.note)
+    manager.on_reconcile(runs.note)
     tasks = iter(sys.stdin.readline, "")
     async with Client.connect(kubeconfig=kubeconfig, field_manager="bench") as client, Supervisor() as supervisor:
         counting = client.with_transport(lambda inner: Counting(inner, counted))

@@ -38,7 +38,7 @@ async def test_the_traceback_of_a_mistake_begins_in_user_code(control_plane, cap
         manager.add(generated)
     ran = asyncio.Event()
     async with control_plane.running(manager, crashes=True) as operator:
-        operator.manager.on_run(lambda *_: ran.set())
+        operator.manager.on_reconcile(lambda *_: ran.set())
         await control_plane.client.create(site("home", control_plane.namespace))
         await asyncio.wait_for(ran.wait(), 60)
     (failed,) = {record.exc_info for record in caplog.records if record.levelno == logging.ERROR and record.exc_info}
@@ -57,7 +57,7 @@ async def test_an_answer_of_the_server_to_a_declared_child_has_no_traceback(cont
     manager.add(refused)
     ran = asyncio.Event()
     async with control_plane.running(manager) as operator:
-        operator.manager.on_run(lambda *_: ran.set())
+        operator.manager.on_reconcile(lambda *_: ran.set())
         await control_plane.client.create(site("home", control_plane.namespace))
         await asyncio.wait_for(ran.wait(), 60)
     first = next(record for record in caplog.records if record.levelno == logging.ERROR)

@@ -159,10 +159,10 @@ async def test_a_mapper_fails_one_event(client, namespace, running, until, ran, 
 @pytest.mark.parametrize("fail", FAILURES)
 async def test_a_listener_of_runs_fails_nothing(client, namespace, running, until, ran, caplog, fail):
     manager, builder, reconcile = manager_of(client, namespace, ran)
-    manager.on_run(lambda name, record: fail())
+    manager.on_reconcile(lambda name, record: fail())
     builder.options(concurrency=1).run_with(reconcile)
     await check_that_others_go_on(client, namespace, manager, running, until, ran)
-    assert "an on_run listener failed" in caplog.text
+    assert "an on_reconcile listener failed" in caplog.text
 
 
 @pytest.mark.parametrize("fail", FAILURES)

@@ -130,7 +130,7 @@ async def test_an_owner_of_another_managers_namespace_is_left_alone(client, home
         client.with_transport(lambda inner: inner, field_manager="roles"), name="roles", namespaces=[namespace]
     )
     manager.add(roles)
-    manager.on_run(lambda _, record: woken.set() if record.request.key == Key(elsewhere, "theirs") else None)
+    manager.on_reconcile(lambda _, record: woken.set() if record.request.key == Key(elsewhere, "theirs") else None)
     async with Supervisor() as tasks, asyncio.timeout(30):
         tasks.start(manager.run(signals=False), name="manager")
         await woken.wait()

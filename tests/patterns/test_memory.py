@@ -142,7 +142,7 @@ async def test_every_owner_of_a_shared_child_is_woken_until_it_stops_declaring_i
         client.with_transport(lambda inner: inner, field_manager="pages"), name="pages", namespaces=[namespace]
     )
     manager.add(pages)
-    manager.on_run(lambda _, record: runs.append(record.request.key.name))
+    manager.on_reconcile(lambda _, record: runs.append(record.request.key.name))
     async with Supervisor() as tasks:
         tasks.start(manager.run(signals=False), name="manager")
         for name in ("stays", "nothing", "other", "deleted"):

@@ -251,7 +251,7 @@ async def test_what_is_done_wrongly_is_said(control_plane, function, said: str) 
     reporter = reports(Site, on=(Deployment,))(function)
     async with control_plane.running(managed(reporter), crashes=True) as running:
         ended = asyncio.Event()
-        running.manager.on_run(lambda *_: ended.set())
+        running.manager.on_reconcile(lambda *_: ended.set())
         await control_plane.client.create(home())
         async with asyncio.timeout(60):
             await ended.wait()

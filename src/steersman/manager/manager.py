@@ -64,7 +64,7 @@ from steersman.manager.health import Checks
 from steersman.manager.leader import LeaderElection, Term
 from steersman.manager.measurements import Measurements
 from steersman.manager.readiness import unready_objects
-from steersman.manager.run_listeners import RunListener, RunListeners
+from steersman.manager.reconcile_listeners import ReconcileListener, ReconcileListeners
 from steersman.manager.shutdown import Shutdown, reconcile_name
 from steersman.manager.stages import Job, Stage, Stages
 from steersman.manager.state import State
@@ -148,7 +148,7 @@ class Manager:
         self.watchdog = watchdog
         self._indexes: dict[tuple[AnyKind, str], IndexFunction] = {}
         self._stages = Stages()
-        self._listeners = RunListeners()
+        self._listeners = ReconcileListeners()
         self._plans: dict[str, ControllerPlan] = {}
         self._leaving: set[str] = set()
         self._measurements = Measurements(self.registry)
@@ -248,7 +248,7 @@ class Manager:
         """Run an async function, or enter a context manager, in the leading process alone, with the term's client."""
         self._stages.add(stage, leading=True, started=self._state.started is not None)
 
-    def on_run(self, listener: RunListener) -> RunListener:
+    def on_reconcile(self, listener: ReconcileListener) -> ReconcileListener:
         """Call a function with the controller's name and the record of every finished reconcile.
 
         It runs on the loop, between two reconciles, and must be quick. Its exceptions are only logged.

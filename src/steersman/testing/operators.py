@@ -56,7 +56,7 @@ class Operator:
         self.runs: list[tuple[str, KeyRecord]] = []
         self._drained = drained
         self._may_crash = crashes
-        manager.on_run(self._on_run)
+        manager.on_reconcile(self._on_reconcile)
 
     def __repr__(self) -> str:
         names = ", ".join(plan.name for plan in self.manager.plans)
@@ -102,7 +102,7 @@ class Operator:
         if not self._may_crash:
             _refuse_crashes(self)
 
-    def _on_run(self, controller: str, record: KeyRecord) -> None:
+    def _on_reconcile(self, controller: str, record: KeyRecord) -> None:
         if len(self.runs) >= _RUNS_MAX:
             del self.runs[: _RUNS_MAX // 10]
         self.runs.append((controller, record))

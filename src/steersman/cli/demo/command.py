@@ -71,7 +71,7 @@ async def _run(folder: Path, port: int) -> None:
     told = _Told()
     plane = ControlPlane(resources=[Site], port=port, folder=folder, audit=told.request)
     manager = make_manager()
-    manager.on_run(told.run)
+    manager.on_reconcile(told.run)
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(plane)
         client = await stack.enter_async_context(Client(plane.transport(), field_manager=NAME))

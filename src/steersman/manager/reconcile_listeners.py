@@ -13,17 +13,17 @@ from steersman.telemetry import FailureLog, error_words, user_frames
 _log = logging.getLogger("steersman.manager")
 
 #: Called with the controller's name and the record of each finished reconcile.
-RunListener: TypeAlias = Callable[[str, KeyRecord], None]
+ReconcileListener: TypeAlias = Callable[[str, KeyRecord], None]
 
 
-class RunListeners:
-    """The functions added with `Manager.on_run`."""
+class ReconcileListeners:
+    """The functions added with `Manager.on_reconcile`."""
 
     def __init__(self) -> None:
-        self._listeners: list[RunListener] = []
+        self._listeners: list[ReconcileListener] = []
         self._failure_log = FailureLog()
 
-    def add(self, listener: RunListener) -> None:
+    def add(self, listener: ReconcileListener) -> None:
         """Add a listener."""
         self._listeners.append(listener)
 
@@ -38,7 +38,7 @@ class RunListeners:
                 mention = self._failure_log.note(error, asyncio.get_running_loop().time())
                 if mention.line:
                     _log.error(
-                        "controller %s: an on_run listener failed for %s: %s%s",
+                        "controller %s: an on_reconcile listener failed for %s: %s%s",
                         controller,
                         record.request,
                         error_words(error),
