@@ -62,10 +62,10 @@ from steersman.client.selections import (
 from steersman.client.session import RequestObserver as RequestObserver
 from steersman.client.stages.applies import ApplyStage as ApplyStage
 from steersman.client.stages.observers import (
+    ApplyMemory as ApplyMemory,
     Before as Before,
     CachedForm as CachedForm,
     Intent as Intent,
-    Intents as Intents,
     ObjectCache as ObjectCache,
     Write as Write,
     WriteObserver as WriteObserver,

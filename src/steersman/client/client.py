@@ -21,7 +21,7 @@ from steersman.client.kind_bindings import KindBindings
 from steersman.client.results import ServerWarning
 from steersman.client.retries import RateLimit, RetryPolicy
 from steersman.client.session import RequestObserver, Session, SessionOptions, log_warning
-from steersman.client.stages.observers import Before, Intents, ObjectCache, WriteObserver, nothing_before
+from steersman.client.stages.observers import ApplyMemory, Before, ObjectCache, WriteObserver, nothing_before
 from steersman.client.stages.pipeline import Pipeline
 from steersman.client.stages.write_settings import WriteSettings
 from steersman.client.transports import MAX_CONNECTIONS, transport_for
@@ -171,14 +171,14 @@ class Client(Verbs):
         *,
         cache: ObjectCache | None = None,
         before: Before = nothing_before,
-        intents: Intents | None = None,
+        memory: ApplyMemory | None = None,
     ) -> Verbs:
         """A client that notifies observers of its writes; see `steersman.client.stages.observers`. This one closes it.
 
-        ``cache`` answers get and list, ``before`` returns an object's last known state before a write, and ``intents``
+        ``cache`` answers get and list, ``before`` returns an object's last known state before a write, and ``memory``
         decides which applies need no request.
         """
-        return Verbs(self.pipeline.observed(observers, cache=cache, before=before, intents=intents))
+        return Verbs(self.pipeline.observed(observers, cache=cache, before=before, memory=memory))
 
     async def request(self, method: str, path: str, *, body: bytes | None = None, accept: str = "*/*") -> bytes:
         """Send any request and return the body: for non-resource endpoints such as ``/version`` or ``/metrics``."""

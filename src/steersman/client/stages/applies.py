@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from steersman.client.bindings import Attempt
 from steersman.client.checks import check_write
-from steersman.client.stages.observers import Intents
+from steersman.client.stages.observers import ApplyMemory
 from steersman.client.stages.prepared_apply import PreparedApply, another_uid
 from steersman.client.stages.senders import Sender, send_write
 from steersman.errors import DecodeError, Invalid
@@ -95,14 +95,14 @@ class SentApplies:
 class RememberedApplies:
     """Remembers what was applied, and ``skips`` what would change nothing."""
 
-    def __init__(self, inner: ApplyStage, intents: Intents, *, skips: bool = True) -> None:
+    def __init__(self, inner: ApplyStage, memory: ApplyMemory, *, skips: bool = True) -> None:
         self._inner = inner
-        self._intents = intents
+        self._memory = memory
         self._skips = skips
 
     def known(self, prepared: PreparedApply[AnyObject]) -> AnyObject | None:
         """See `ApplyStage.known`."""
-        raw = self._intents.unchanged(prepared.intent) if self._skips and not prepared.options.dry_run else None
+        raw = self._memory.unchanged(prepared.intent) if self._skips and not prepared.options.dry_run else None
         if raw is None:
             return None
         try:
@@ -112,15 +112,15 @@ class RememberedApplies:
 
     def is_known(self, prepared: PreparedApply[Any]) -> bool:
         """See `ApplyStage.is_known`."""
-        return self._skips and not prepared.options.dry_run and self._intents.unchanged(prepared.intent) is not None
+        return self._skips and not prepared.options.dry_run and self._memory.unchanged(prepared.intent) is not None
 
     async def send(self, prepared: PreparedApply[AnyObject], *, resource_version: str = "", uid: str = "") -> AnyObject:
         """See `ApplyStage.send`; remembers the server's result."""
         answer = await self._inner.send(prepared, resource_version=resource_version, uid=uid)
         if not prepared.options.dry_run:
-            self._intents.applied(prepared.intent, answer)
+            self._memory.applied(prepared.intent, answer)
         return answer
 
     def live(self) -> ApplyStage:
         """The same, which skips nothing and still remembers."""
-        return RememberedApplies(self._inner, self._intents, skips=False)
+        return RememberedApplies(self._inner, self._memory, skips=False)

@@ -117,8 +117,8 @@ class Intent(msgspec.Struct, frozen=True):
         return f"<intent of {self.manager} for {self.kind.kind} {self.key}>"
 
 
-class Intents(Protocol):
-    """Decides which intents need not be sent."""
+class ApplyMemory(Protocol):
+    """Remembers applies, and says which need not be sent."""
 
     def unchanged(self, intent: Intent) -> bytes | None:
         """The bytes of the object, if applying the intent would change nothing; None if it must be sent."""

@@ -24,7 +24,7 @@ from steersman.client.session import Session
 from steersman.client.stages.applies import ApplyStage, RememberedApplies, SentApplies
 from steersman.client.stages.cached_reads import CachedReads
 from steersman.client.stages.observed_sender import ObservedSender
-from steersman.client.stages.observers import Before, Intents, ObjectCache, WriteObserver, nothing_before
+from steersman.client.stages.observers import ApplyMemory, Before, ObjectCache, WriteObserver, nothing_before
 from steersman.client.stages.reads import Reads
 from steersman.client.stages.scoped_reads import ScopedReads
 from steersman.client.stages.senders import Sender
@@ -60,14 +60,14 @@ class Pipeline(msgspec.Struct, frozen=True):
         *,
         cache: ObjectCache | None = None,
         before: Before = nothing_before,
-        intents: Intents | None = None,
+        memory: ApplyMemory | None = None,
     ) -> Self:
         """The plain stages with others on top; see `Client.observed`."""
         sender = ObservedSender(self.server.session, tuple(observers), before)
         applies: ApplyStage = SentApplies(sender, validate=self.settings.validate)
-        if intents is not None:
+        if memory is not None:
             # Without a cache, nothing can be skipped.
-            applies = RememberedApplies(applies, intents, skips=cache is not None)
+            applies = RememberedApplies(applies, memory, skips=cache is not None)
         pipeline = replace(self, sender=sender, applies=applies)
         if cache is None:
             return pipeline

@@ -87,7 +87,7 @@ def reconcile_pipeline(
     epoch: int = 0,
 ) -> ReconcilePipeline:
     """Stack the stages on those of a client."""
-    observed = client.pipeline.observed(observers, cache=cache, before=before, intents=memory)
+    observed = client.pipeline.observed(observers, cache=cache, before=before, memory=memory)
     applies = observed.applies
     if observed.settings.formerly:
         applies = Takeovers(Verbs(observed), None if cache is None or memory is None else memory.look)
