@@ -330,16 +330,16 @@ async def around(c, ns):
         Wire("POST", f"/api/v1/namespaces/{ns}/services/web/proxy/delete", (), head, b"{}"),
         Wire("POST", "/logs", (), head, b"{}"),
     ]
-    signed = c.pipeline.server.session._credentials
+    signed = c.pipeline.server.sender._credentials
     for wire in wires:
         wire = wire.with_headers(*await signed.headers())
-        await attempt(c.pipeline.server.session.transport.send(wire))
+        await attempt(c.pipeline.server.sender.transport.send(wire))
     import os
     async with Client.connect(kubeconfig=os.environ["HOSTILE_KUBECONFIG"], field_manager="hostile") as own:
         await attempt(own.create(v1.Secret(metadata=ObjectMeta(name="own", namespace=ns))))
         await attempt(own.delete(v1.Secret, f"{ns}/s"))
         for wire in wires:
-            await attempt(own._session.transport.send(wire.with_headers(*await own._session._credentials.headers())))
+            await attempt(own._sender.transport.send(wire.with_headers(*await own._sender._credentials.headers())))
 
 manager = Manager(name="hostile")
 manager.controller(v1.ConfigMap).run_with(reconcile)

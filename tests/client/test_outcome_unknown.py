@@ -140,7 +140,7 @@ async def test_a_write_that_never_got_a_connection_is_certain(serve, reach, refu
 
     server = await serve(script)
     client = await reach(server, timeout=0.2)
-    transport = client.pipeline.server.session.transport
+    transport = client.pipeline.server.sender.transport
     transport._max_connections = 1
     async with asyncio.TaskGroup() as tasks:
         held = tasks.create_task(transport.send(HttpRequest("GET", "/held"), timeout=60))

@@ -267,7 +267,7 @@ async def test_an_expired_token_is_read_again(serve, reach, tmp_path, work):
     file.write_text("old-OPENSESAME")
     server = await serve(always(DENIED, answer(config_map())))
     client = await reach(server, auth=TokenFile(str(file)))
-    await client.pipeline.server.session._credentials.headers()  # the token is held now
+    await client.pipeline.server.sender._credentials.headers()  # the token is held now
     file.write_text("new-OPENSESAME")
     assert (await work(client)).metadata.name == "a"
     tokens = [seen.headers["authorization"] for seen in server.requests]
@@ -279,7 +279,7 @@ async def test_a_renewed_token_that_is_refused_too(serve, reach, refused, tmp_pa
     file.write_text("old-OPENSESAME")
     server = await serve(always(DENIED))
     client = await reach(server, auth=TokenFile(str(file)), retry=RetryPolicy())
-    await client.pipeline.server.session._credentials.headers()
+    await client.pipeline.server.sender._credentials.headers()
     file.write_text("new-OPENSESAME")
     error = await refused(Unauthorized, client.get(ConfigMap, "a"))
     assert "expired" in str(error)
@@ -306,7 +306,7 @@ async def test_a_watch_with_an_expired_token(serve, reach, tmp_path):
     file.write_text("old-OPENSESAME")
     server = await serve(always(DENIED, head("200 OK", "Connection: close", length=0)))
     client = await reach(server, auth=TokenFile(str(file)))
-    await client.pipeline.server.session._credentials.headers()
+    await client.pipeline.server.sender._credentials.headers()
     file.write_text("new-OPENSESAME")
     async with client.watch(ConfigMap) as events:
         assert [event async for event in events] == []

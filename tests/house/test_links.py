@@ -158,7 +158,7 @@ def test_what_the_package_names_exists() -> None:
 def test_planted_stale_names_are_found() -> None:
     """The rule finds violations, and neither addresses nor the names of a reader's own files."""
     kept = """
-    See tests/house/test_links.py, `house/test_links.py::test_there_are_pages`, `client/session.py:41`, `stages/`,
+    See tests/house/test_links.py, `house/test_links.py::test_there_are_pages`, `client/request_sender.py:41`, `stages/`,
     `objects/secret_values`, `steersman.Client.connect(...)`, `steersman.client`, `sites.py`, `spec.steersman.user`,
     https://kubernetes.io/docs/none/, `tests/{folder}`, tests/**, `test_there_are_pages`.
     """

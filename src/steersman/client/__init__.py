@@ -38,6 +38,7 @@ from steersman.client.patch_documents import (
     Patch as Patch,
     StrategicPatch as StrategicPatch,
 )
+from steersman.client.request_sender import RequestObserver as RequestObserver
 from steersman.client.results import (
     Added as Added,
     Bookmark as Bookmark,
@@ -59,7 +60,6 @@ from steersman.client.selections import (
     ListSelection as ListSelection,
     WatchSelection as WatchSelection,
 )
-from steersman.client.session import RequestObserver as RequestObserver
 from steersman.client.stages.applies import ApplyStage as ApplyStage
 from steersman.client.stages.observers import (
     ApplyMemory as ApplyMemory,

@@ -18,9 +18,9 @@ from steersman.client.credentials.credentials import Credentials, StaticCredenti
 from steersman.client.credentials.identity import credentials_for
 from steersman.client.discovery import Discovery
 from steersman.client.kind_bindings import KindBindings
+from steersman.client.request_sender import RequestObserver, RequestSender, SenderOptions, log_warning
 from steersman.client.results import ServerWarning
 from steersman.client.retries import RateLimit, RetryPolicy
-from steersman.client.session import RequestObserver, Session, SessionOptions, log_warning
 from steersman.client.stages.observers import ApplyMemory, Before, ObjectCache, WriteObserver, nothing_before
 from steersman.client.stages.pipeline import Pipeline
 from steersman.client.stages.write_settings import WriteSettings
@@ -77,7 +77,7 @@ class Client(Verbs):
         if unknown := options.keys() - ClientOptions.__annotations__.keys():
             known = ", ".join(ClientOptions.__annotations__)
             raise TypeError(f"unknown client option {', '.join(sorted(unknown))}; the options are {known}")
-        sending = SessionOptions(
+        sending = SenderOptions(
             headers=(("User-Agent", options.get("user_agent", USER_AGENT)),),
             retry=options.get("retry", RetryPolicy()),
             rate_limit=options.get("rate_limit"),
@@ -90,9 +90,9 @@ class Client(Verbs):
             field_validation=options.get("field_validation"),
             validate=options.get("validate", True),
         )
-        session = Session(transport, credentials or StaticCredentials(), sending)
-        kinds = KindBindings(Discovery(session), namespace=options.get("namespace", "default"))
-        super().__init__(Pipeline.plain(session, kinds, settings))
+        sender = RequestSender(transport, credentials or StaticCredentials(), sending)
+        kinds = KindBindings(Discovery(sender), namespace=options.get("namespace", "default"))
+        super().__init__(Pipeline.plain(sender, kinds, settings))
         self.server = server
 
     def __repr__(self) -> str:
@@ -134,7 +134,7 @@ class Client(Verbs):
         """
         names = {"field_manager": field_manager, "formerly": formerly}
         settings = replace(self.pipeline.settings, **{name: given for name, given in names.items() if given})
-        return self._over(self._session.with_transport(wrap(self._session.transport), observer=observer), settings)
+        return self._over(self._sender.with_transport(wrap(self._sender.transport), observer=observer), settings)
 
     def dedicated(self) -> Self:
         """The same client with its own connections and without the rate limit; close it after use.
@@ -142,22 +142,22 @@ class Client(Verbs):
         Its requests never wait for other requests of this client. It shares connections with this client if the
         transport cannot make others: see `steersman.transport.Separable`.
         """
-        return self._over(self._session.dedicated(), self.pipeline.settings)
+        return self._over(self._sender.dedicated(), self.pipeline.settings)
 
     def not_waiting(self) -> Self:
         """The same client, which raises immediately instead of waiting for the server's Retry-After.
 
         Controllers use it: they requeue the key after that time and free the worker.
         """
-        return self._over(self._session.not_waiting(), self.pipeline.settings)
+        return self._over(self._sender.not_waiting(), self.pipeline.settings)
 
     @property
-    def _session(self) -> Session:
-        return self.pipeline.server.session
+    def _sender(self) -> RequestSender:
+        return self.pipeline.server.sender
 
-    def _over(self, session: Session, settings: WriteSettings) -> Self:
+    def _over(self, sender: RequestSender, settings: WriteSettings) -> Self:
         client = copy(self)
-        client.pipeline = Pipeline.plain(session, self.pipeline.kinds, settings)
+        client.pipeline = Pipeline.plain(sender, self.pipeline.kinds, settings)
         return client
 
     @property
@@ -185,7 +185,7 @@ class Client(Verbs):
         path, _, query = path.partition("?")
         headers = (("Accept", accept),) if body is None else (("Accept", accept), ("Content-Type", "application/json"))
         request = HttpRequest(method=method, path=path, query=parse_query(query), headers=headers, body=body)
-        return await self._session.send(request, tried=Attempt(f"{method} {path}"))
+        return await self._sender.send(request, tried=Attempt(f"{method} {path}"))
 
     @asynccontextmanager
     async def stream(self, path: str, *, accept: str = "*/*") -> AsyncGenerator[AsyncIterator[bytes]]:
@@ -198,7 +198,7 @@ class Client(Verbs):
         """
         path, _, query = path.partition("?")
         request = HttpRequest(method="GET", path=path, query=parse_query(query), headers=(("Accept", accept),))
-        async with await self._session.stream(request, tried=Attempt(f"GET {path}")) as response:
+        async with await self._sender.stream(request, tried=Attempt(f"GET {path}")) as response:
             yield response.chunks()
 
     async def install(
@@ -220,7 +220,7 @@ class Client(Verbs):
 
     async def close(self) -> None:
         """Close all connections."""
-        await self._session.transport.close()
+        await self._sender.transport.close()
 
     async def __aenter__(self) -> Self:
         return self

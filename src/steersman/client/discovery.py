@@ -14,7 +14,7 @@ from urllib.parse import quote
 import msgspec
 
 from steersman.client.bindings import Attempt, Binding, bind_kind
-from steersman.client.session import Session
+from steersman.client.request_sender import RequestSender
 from steersman.client.unserved_kinds import name_not_served
 from steersman.errors import ApiError, ApiStatus, KindNotServed, NotFound, ProtocolError, StatusError
 from steersman.objects import GroupVersion, GroupVersionKind, GroupVersionResource, Kind, Unstructured
@@ -41,9 +41,9 @@ from steersman.wire import (
 class Discovery:
     """What the server serves, read on first use."""
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
-        self._server = session.server
+    def __init__(self, sender: RequestSender) -> None:
+        self._sender = sender
+        self._server = sender.server
         self._by_version: dict[GroupVersion, list[ApiResource]] = {}
         self._everything: DiscoveryResult | None = None
 
@@ -100,7 +100,7 @@ class Discovery:
 
     async def unserved(self, kind: GroupVersionKind) -> KindNotServed:
         """The error for a kind that the server does not serve; it names the versions that the server does serve."""
-        return await self._session.unserved(kind)
+        return await self._sender.unserved(kind)
 
     async def kind_of(self, resource: GroupVersionResource) -> GroupVersionKind:
         """The kind that a resource serves."""
@@ -169,7 +169,7 @@ class Discovery:
     async def _get(self, target: str, tried: str, accept: str = JSON) -> bytes:
         path, _, query = target.partition("?")
         request = HttpRequest(method="GET", path=path, query=parse_query(query), headers=(("Accept", accept),))
-        return await self._session.send(request, tried=Attempt(tried))
+        return await self._sender.send(request, tried=Attempt(tried))
 
     async def _of_version(self, version: GroupVersion, *, fresh: bool) -> list[ApiResource]:
         if fresh or version not in self._by_version:

@@ -14,7 +14,7 @@ from typing import Any
 from steersman.aio import Closable
 from steersman.client.bindings import Attempt, Binding
 from steersman.client.client import Client
-from steersman.client.session import forget_context
+from steersman.client.request_sender import forget_context
 from steersman.errors import ApiError, KindNotServed, ProtocolError
 from steersman.objects import Kind, Object, PartialObjectMetadata
 from steersman.transport import Response
@@ -38,7 +38,7 @@ class RawReads:
 
     def __init__(self, client: Client, kind: type[Object] | Kind, *, metadata_only: bool = False) -> None:
         self._reads = client.pipeline.server.metadata if metadata_only else client.pipeline.server
-        self._session = self._reads.session.asking_once()
+        self._sender = self._reads.sender.asking_once()
         self.kind = kind
         #: The names under which the client owns fields, the current one first.
         self.field_managers = client.field_managers
@@ -57,7 +57,7 @@ class RawReads:
             query=options.to_query(),
             headers=self._reads.accept_list,
         )
-        body = await self._asked(self._session.send(request, tried=tried))
+        body = await self._asked(self._sender.send(request, tried=tried))
         try:
             page = split_list(body)
             check_list_kind(page, binding.gvk, metadata_only=binding.reads == PartialObjectMetadata.__name__)
@@ -78,7 +78,7 @@ class RawReads:
             query=options.to_query(),
             headers=self._reads.accept_object,
         )
-        response: Response = await self._asked(self._session.stream(request, tried=tried))
+        response: Response = await self._asked(self._sender.stream(request, tried=tried))
         return RawWatch(response, tried, idle_timeout=idle_timeout)
 
     async def _asked(self, answer: Any) -> Any:

@@ -17,8 +17,8 @@ import msgspec
 
 from steersman.aio import Closable
 from steersman.client.bindings import Attempt, Binding
+from steersman.client.request_sender import RequestSender, forget_context
 from steersman.client.results import Added, Bookmark, Deleted, Modified, Undecodable, WatchEvent
-from steersman.client.session import Session, forget_context
 from steersman.errors import ApiError, DecodeError, ProtocolError
 from steersman.transport import Response
 from steersman.wire import (
@@ -53,12 +53,12 @@ class Watch(Closable, Generic[T]):
 
     def __init__(
         self,
-        session: Session,
+        sender: RequestSender,
         start: Callable[[], Awaitable[tuple[Binding[T], HttpRequest]]],
         *,
         idle_timeout: float | None,
     ) -> None:
-        self._session = session
+        self._sender = sender
         self._start = start
         self._idle_timeout = idle_timeout
         self._binding: Binding[T] | None = None
@@ -84,7 +84,7 @@ class Watch(Closable, Generic[T]):
         if self._binding is None:
             binding, request = await self._start()
             self._tried = Attempt("watch", binding.gvk)
-            self._response = await self._session.stream(request, tried=self._tried)
+            self._response = await self._sender.stream(request, tried=self._tried)
             self._chunks = self._response.chunks(idle_timeout=self._idle_timeout)
             self._binding = binding
         return self._binding

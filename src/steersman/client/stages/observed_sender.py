@@ -9,7 +9,7 @@ import msgspec
 
 from steersman.client.bindings import Attempt
 from steersman.client.foreign_changes import explains, explains_deletion
-from steersman.client.session import Session
+from steersman.client.request_sender import RequestSender
 from steersman.client.stages.observers import Before, Write, WriteObserver
 from steersman.errors import (
     ApiStatus,
@@ -34,31 +34,31 @@ _fields_decoder = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 class ObservedSender:
-    """Sends writes through a session and notifies observers of them."""
+    """Sends writes and notifies observers of them."""
 
-    def __init__(self, session: Session, observers: tuple[WriteObserver, ...], before: Before) -> None:
-        self._session = session
+    def __init__(self, sender: RequestSender, observers: tuple[WriteObserver, ...], before: Before) -> None:
+        self._sender = sender
         self._observers = observers
         self._before = before
 
     def warn(self, text: str, tried: Attempt) -> None:
         """Report a write that is allowed but probably a mistake."""
-        self._session.warn(text, tried)
+        self._sender.warn(text, tried)
 
     def warn_once(self, about: tuple[str, ...], text: str, tried: Attempt) -> None:
-        """See `Session.warn_once`."""
-        self._session.warn_once(about, text, tried)
+        """See `RequestSender.warn_once`."""
+        self._sender.warn_once(about, text, tried)
 
     async def fetch(
         self, request: HttpRequest, decode: Callable[[bytes], AnyObject], *, tried: Attempt, reads: str = ""
     ) -> AnyObject:
         """Send and return the object in the response, reporting it as written."""
         if not _writes(request):
-            return await self._session.fetch(request, decode, tried=tried, reads=reads)
+            return await self._sender.fetch(request, decode, tried=tried, reads=reads)
         before = self._known(tried)
         with _Unknown(self._observers, request, tried):
-            answer = await self._session.answer(request, tried=tried)
-            obj = self._session.read(answer, decode, request=request, tried=tried, reads=reads)
+            answer = await self._sender.answer(request, tried=tried)
+            obj = self._sender.read(answer, decode, request=request, tried=tried, reads=reads)
         created = request.method == "POST" or answer.code == 201
         self._written(request, tried, obj, certain=lambda: created or _is_certain(request, before, obj))
         return obj
@@ -69,8 +69,8 @@ class ObservedSender:
         """Send a deletion: an object marked for deletion is reported as written, one that is gone as deleted."""
         before = self._known(tried)
         with _Unknown(self._observers, request, tried):
-            answer = await self._session.answer(request, tried=tried)
-            obj = self._session.read_deleted(answer, decode, request=request, tried=tried, reads=reads)
+            answer = await self._sender.answer(request, tried=tried)
+            obj = self._sender.read_deleted(answer, decode, request=request, tried=tried, reads=reads)
         if not _writes(request):
             return obj
         if obj is not None:
@@ -87,9 +87,9 @@ class ObservedSender:
     async def delete_many(self, request: HttpRequest, *, tried: Attempt, namespace: str = "") -> bytes:
         """Send a deletion of a collection: the response lists the objects as they were before."""
         if not _writes(request) or tried.kind is None:
-            return await self._session.delete_many(request, tried=tried)
+            return await self._sender.delete_many(request, tried=tried)
         try:
-            body = await self._session.delete_many(request, tried=tried)
+            body = await self._sender.delete_many(request, tried=tried)
         except BaseException as error:
             # The server deletes one by one: a failure may follow the deletion of other objects.
             if not _is_refused_before_the_first(error):

@@ -3,7 +3,7 @@
 `Client` has the plain stages: every request goes to the server. Others can be stacked on them:
 
 - reading: `CachedReads` answers get and list from a cache, `ScopedReads` keeps the scope of that cache, before `ServerReads`;
-- sending: `ObservedSender` notifies observers of writes, before `Session`;
+- sending: `ObservedSender` notifies observers of writes, before `RequestSender`;
 - applying: `RememberedApplies` skips what would change nothing, before `SentApplies`.
 
 `observed` stacks these. Below all stages is the transport, which the fence of a leader wraps.
@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from steersman.client.bindings import Attempt
 from steersman.client.checks import check_write
 from steersman.client.kind_bindings import KindBindings
-from steersman.client.session import Session
+from steersman.client.request_sender import RequestSender
 from steersman.client.stages.applies import ApplyStage, RememberedApplies, SentApplies
 from steersman.client.stages.cached_reads import CachedReads
 from steersman.client.stages.observed_sender import ObservedSender
@@ -48,11 +48,11 @@ class Pipeline(msgspec.Struct, frozen=True):
     applies: ApplyStage
 
     @classmethod
-    def plain(cls, session: Session, kinds: KindBindings, settings: WriteSettings) -> Self:
+    def plain(cls, sender: RequestSender, kinds: KindBindings, settings: WriteSettings) -> Self:
         """The stages of a client whose requests all go to the server."""
-        server = ServerReads(session, kinds)
-        applies = SentApplies(session, validate=settings.validate)
-        return cls(kinds, settings, server, server.metadata, server, session, applies)
+        server = ServerReads(sender, kinds)
+        applies = SentApplies(sender, validate=settings.validate)
+        return cls(kinds, settings, server, server.metadata, server, sender, applies)
 
     def observed(
         self,
@@ -63,7 +63,7 @@ class Pipeline(msgspec.Struct, frozen=True):
         memory: ApplyMemory | None = None,
     ) -> Self:
         """The plain stages with others on top; see `Client.observed`."""
-        sender = ObservedSender(self.server.session, tuple(observers), before)
+        sender = ObservedSender(self.server.sender, tuple(observers), before)
         applies: ApplyStage = SentApplies(sender, validate=self.settings.validate)
         if memory is not None:
             # Without a cache, nothing can be skipped.

@@ -140,7 +140,7 @@ class ScopedReads:
                 raise ValueError(f"watch {kind.gvk().kind}: pass namespace=, because the scope has several: {names}")
             return await self._server.watch_request(kind, part)
 
-        return Watch(self._server.session, start, idle_timeout=selection.get("idle_timeout"))
+        return Watch(self._server.sender, start, idle_timeout=selection.get("idle_timeout"))
 
     # Not list: inside the class, that name is the verb.
     async def _parts(self, kind: AnyKind, selection: SelectionT) -> tuple[SelectionT, ...]:

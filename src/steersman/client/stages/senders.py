@@ -6,7 +6,7 @@ from collections.abc import Coroutine
 from typing import Any, TypeAlias
 
 from steersman.client.bindings import Attempt, Binding
-from steersman.client.session import Session
+from steersman.client.request_sender import RequestSender
 from steersman.client.stages.observed_sender import ObservedSender
 from steersman.objects import Key
 from steersman.wire import JSON, HttpRequest, WriteOptions
@@ -16,7 +16,7 @@ _METHODS = {"create": "POST", "update": "PUT"}
 
 
 #: The stages of sending.
-Sender: TypeAlias = Session | ObservedSender
+Sender: TypeAlias = RequestSender | ObservedSender
 
 
 def send_write(

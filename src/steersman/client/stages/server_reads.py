@@ -11,6 +11,7 @@ from typing import Any
 from steersman.aio import collector_paused
 from steersman.client.bindings import Attempt, Binding
 from steersman.client.kind_bindings import KindBindings, MetadataBindings
+from steersman.client.request_sender import RequestSender
 from steersman.client.results import ListOf, Undecodable
 from steersman.client.selections import (
     AnyKind,
@@ -21,7 +22,6 @@ from steersman.client.selections import (
     check_options,
     selector_text,
 )
-from steersman.client.session import Session
 from steersman.client.watches import Watch
 from steersman.errors import DecodeError, Expired, ProtocolError
 from steersman.objects import PartialObjectMetadata
@@ -93,8 +93,8 @@ def count_pages(selection: ListSelection) -> PageCount:
 class ServerReads:
     """Reads from the server, as one user; nothing is cached, and all objects are in scope."""
 
-    def __init__(self, session: Session, kinds: KindBindings) -> None:
-        self.session = session
+    def __init__(self, sender: RequestSender, kinds: KindBindings) -> None:
+        self.sender = sender
         self.kinds = kinds
         metadata_only = isinstance(kinds, MetadataBindings)
         #: The headers of a request for one object or a watch, and for a list.
@@ -104,7 +104,7 @@ class ServerReads:
     @cached_property
     def metadata(self) -> ServerReads:
         """The same, for metadata alone."""
-        return ServerReads(self.session, self.kinds.metadata)
+        return ServerReads(self.sender, self.kinds.metadata)
 
     def live(self) -> ServerReads:
         """The same: it has no cache."""
@@ -120,7 +120,7 @@ class ServerReads:
         query = (("resourceVersion", resource_version),) if resource_version else ()
         request = HttpRequest(method="GET", path=binding.path(*key), query=query, headers=self.accept_object)
         tried = Attempt("get", binding.gvk, key)
-        return await self.session.fetch(request, binding.decode, tried=tried, reads=binding.reads)
+        return await self.sender.fetch(request, binding.decode, tried=tried, reads=binding.reads)
 
     async def _page(
         self, binding: Binding[Any], namespace: str | None, options: ListOptions, count: PageCount
@@ -130,7 +130,7 @@ class ServerReads:
             method="GET", path=binding.path(namespace or ""), query=options.to_query(), headers=self.accept_list
         )
         tried = Attempt("list", binding.gvk, f"in namespace {namespace}" if namespace and binding.namespaced else "")
-        body = await self.session.send(request, tried=tried)
+        body = await self.sender.send(request, tried=tried)
         try:
             page = split_list(body)
             check_list_kind(page, binding.gvk, metadata_only=binding.reads == PartialObjectMetadata.__name__)
@@ -192,7 +192,7 @@ class ServerReads:
         async def start() -> tuple[Binding[Any], HttpRequest]:
             return await self.watch_request(kind, selection)
 
-        return Watch(self.session, start, idle_timeout=selection.get("idle_timeout"))
+        return Watch(self.sender, start, idle_timeout=selection.get("idle_timeout"))
 
     async def watch_request(self, kind: AnyKind, selection: WatchSelection) -> tuple[Binding[Any], HttpRequest]:
         """The request that opens a watch."""

@@ -78,7 +78,7 @@ class Reader:
         key = kinds.key(binding, key)
         request = HttpRequest(method="GET", path=binding.path(*key, subresource), headers=(("Accept", JSON),))
         tried = Attempt(f"get {subresource} of", binding.gvk, key)
-        return await self.pipeline.server.session.fetch(request, lambda raw: decode(returns, raw), tried=tried)
+        return await self.pipeline.server.sender.fetch(request, lambda raw: decode(returns, raw), tried=tried)
 
     @overload
     def pages(self, kind: type[ObjectT], **selection: Unpack[ListSelection]) -> AsyncIterator[ListOf[ObjectT]]: ...

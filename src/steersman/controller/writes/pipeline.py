@@ -54,7 +54,7 @@ class ReconcilePipeline(Pipeline, frozen=True):
         """The same without cache and observers: for work that continues after the reconcile has ended."""
         # Takeovers are made under the name of the whole program.
         settings = replace(self.settings, field_manager=self.field_managers[0])
-        plain = Pipeline.plain(self.server.session, self.kinds, settings)
+        plain = Pipeline.plain(self.server.sender, self.kinds, settings)
         return replace(
             self,
             reads=self.reads.live(),

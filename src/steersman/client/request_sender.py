@@ -85,8 +85,8 @@ class RequestObserver(Protocol):
         ...
 
 
-class SessionOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How a session sends."""
+class SenderOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """How requests are sent."""
 
     headers: Headers
     retry: RetryPolicy
@@ -97,16 +97,16 @@ class SessionOptions(msgspec.Struct, frozen=True, kw_only=True):
     server: str
     on_warning: Callable[[ServerWarning], None]
     observer: RequestObserver | None = None
-    #: Shared by all sessions of a client.
+    #: Shared by all senders of a client.
     alternatives: ServedAlternatives = msgspec.field(default_factory=ServedAlternatives)
     #: What was warned of once; also shared.
     warned: dict[tuple[str, ...], None] = msgspec.field(default_factory=dict[tuple[str, ...], None])
 
 
-class Session:
+class RequestSender:
     """Sends requests over a transport as one user."""
 
-    def __init__(self, transport: Transport, credentials: Credentials, options: SessionOptions) -> None:
+    def __init__(self, transport: Transport, credentials: Credentials, options: SenderOptions) -> None:
         self.transport = transport
         self._credentials = credentials
         self._options = options
@@ -130,25 +130,25 @@ class Session:
             del warned[next(iter(warned))]
         self.warn(text, tried)
 
-    def with_transport(self, transport: Transport, *, observer: RequestObserver | None = None) -> Session:
+    def with_transport(self, transport: Transport, *, observer: RequestObserver | None = None) -> RequestSender:
         """The same user and limits over another transport; ``observer`` replaces the current one if given."""
         options = replace(self._options, observer=observer) if observer is not None else self._options
-        return Session(transport, self._credentials, options)
+        return RequestSender(transport, self._credentials, options)
 
-    def dedicated(self) -> Session:
+    def dedicated(self) -> RequestSender:
         """The same user with its own connections, without the rate limit."""
-        return Session(separated(self.transport), self._credentials, replace(self._options, rate_limit=None))
+        return RequestSender(separated(self.transport), self._credentials, replace(self._options, rate_limit=None))
 
-    def asking_once(self) -> Session:
+    def asking_once(self) -> RequestSender:
         """The same user and limits, without retries."""
         return self._retrying(RetryPolicy(attempts=1))
 
-    def not_waiting(self) -> Session:
+    def not_waiting(self) -> RequestSender:
         """The same user and limits; raises instead of waiting for a Retry-After."""
         return self._retrying(replace(self._options.retry, maximum_retry_after=0.0))
 
-    def _retrying(self, retry: RetryPolicy) -> Session:
-        return Session(self.transport, self._credentials, replace(self._options, retry=retry))
+    def _retrying(self, retry: RetryPolicy) -> RequestSender:
+        return RequestSender(self.transport, self._credentials, replace(self._options, retry=retry))
 
     async def answer(self, request: HttpRequest, *, tried: Attempt) -> Answer:
         """Send and return a successful response."""
