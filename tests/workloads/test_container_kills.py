@@ -38,7 +38,7 @@ async def main(session, image, *create_args):
                 args=("-c", "trap '' TERM; while :; do sleep 0.1; done"), networks=(Attachment(session),),
             )
             await runner.start(await runner.create(launch))
-        print(runner.session.reaper_pid, flush=True)
+        print(runner.reaper.pid, flush=True)
         await asyncio.sleep(300)
 
 asyncio.run(main(*sys.argv[1:]))

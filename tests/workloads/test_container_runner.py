@@ -339,7 +339,7 @@ async def main(session, image, *create_args):
                 bound=bound, stop_timeout=1, networks=(Attachment(session),) if bound else None,
             )
             await runner.start(await runner.create(launch))
-        print(runner.session.reaper_pid, flush=True)
+        print(runner.reaper.pid, flush=True)
         await asyncio.sleep(300)
 
 asyncio.run(main(*sys.argv[1:]))
@@ -473,11 +473,11 @@ async def test_the_reaper_and_the_next_session_end_processes_that_podman_has_los
             assert processes(identity)
             assert identity in record.read_text()
             if is_reaped:
-                await runner.session.close()
+                await runner.reaper.close()
                 assert not record.exists()
             else:
-                os.kill(runner.session.reaper_pid or 0, signal.SIGKILL)
-                await runner.session.close()
+                os.kill(runner.reaper.pid or 0, signal.SIGKILL)
+                await runner.reaper.close()
                 # As a later session of the folder does.
                 later = CommandLineRunner(PODMAN, runners, session="later", program=PODMAN_PROGRAM, record=record)
                 await later.harvest()

@@ -126,7 +126,7 @@ async def test_the_reaper_of_a_runtime_that_is_not_installed_any_more_ends_at_on
             await runner.start(identity)
             program.unlink()
             began = asyncio.get_running_loop().time()
-            await runner.session.close()
+            await runner.reaper.close()
             assert asyncio.get_running_loop().time() - began < 10
             assert identity in record.read_text()
             assert f"{program} is not installed any more" in caplog.text

@@ -21,7 +21,7 @@ from steersman.workloads.containers.runner import (
     RuntimeUnavailable,
     StartupLog,
 )
-from steersman.workloads.containers.session import Session
+from steersman.workloads.containers.session_reaper import SessionReaper
 
 #: How many bytes of each output a command may have.
 _LIMIT = 16 << 20
@@ -66,13 +66,13 @@ async def run(
     stdin: bytes = b"",
     env: Mapping[str, str] | None = None,
     log: StartupLog | None = None,
-    session: Session | None = None,
+    reaper: SessionReaper | None = None,
     has_steps: bool = False,
 ) -> str:
     """Run a command and return its output; raise the error that its failure means.
 
     With a log, both outputs go to files and nothing is returned. A command that is cancelled or takes too long is killed.
-    ``session`` is notified of a command that creates something. ``has_steps``: it is a build, whose steps run below it.
+    ``reaper`` is notified of a command that creates something. ``has_steps``: it is a build, whose steps run below it.
     """
     with ExitStack() as files:
         stdout, stderr = asyncio.subprocess.PIPE, asyncio.subprocess.PIPE
@@ -93,8 +93,8 @@ async def run(
             raise RuntimeUnavailable(f"{argv[0]} cannot be started: {error.strerror}") from None
         except ValueError as error:
             raise ContainerRuntimeError(f"{described(argv)}: {error}") from None
-    if session is not None:
-        session.begun(process.pid)
+    if reaper is not None:
+        reaper.begun(process.pid)
     try:
         async with asyncio.timeout(within):
             out, err = await process.communicate(stdin)
@@ -103,8 +103,8 @@ async def run(
     finally:
         if process.returncode is None:
             await _end(process, has_steps=has_steps)
-        if session is not None:
-            session.ended(process.pid)
+        if reaper is not None:
+            reaper.ended(process.pid)
     if process.returncode:
         raise failure(argv, process.returncode, _tail(log.stderr) if log is not None else err.decode(errors="replace"))
     return out.decode(errors="replace") if log is None else ""

@@ -60,7 +60,7 @@ from steersman.workloads.containers.runner import (
     StartupLog,
     VolumeFacts,
 )
-from steersman.workloads.containers.session import Session
+from steersman.workloads.containers.session_reaper import SessionReaper
 from steersman.workloads.processes import (
     Ended,
     FailedToStart,
@@ -118,7 +118,7 @@ class CommandLineRunner:
         self.name, self.host_alias = dialect.name, dialect.host_alias
         program = program or (dialect.name,)
         self.program = (shutil.which(program[0]) or program[0], *program[1:])
-        self.session = Session(session, self.program, ContainerRecord(record, dialect.name))
+        self.reaper = SessionReaper(session, self.program, ContainerRecord(record, dialect.name))
         self._dialect, self._processes, self._create_args = dialect, processes, tuple(create_args)
         #: When the runtime last answered.
         self._answered = -_RECENT
@@ -129,7 +129,7 @@ class CommandLineRunner:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
     ) -> None:
-        await self.session.close()
+        await self.reaper.close()
 
     async def check(self) -> None:
         """Raise `RuntimeUnavailable` unless the runtime answers, or has answered a moment ago."""
@@ -143,7 +143,7 @@ class CommandLineRunner:
         left it.
         """
         removed: list[str] = []
-        recorded = self.session.record.sessions() - {self.session.id}
+        recorded = self.reaper.record.sessions() - {self.reaper.id}
         problem: ContainerRuntimeError | None = None
         for session in recorded:
             await asyncio.to_thread(end_long_commands, session)
@@ -157,7 +157,7 @@ class CommandLineRunner:
                 break
         if problem is not None:
             raise problem
-        self.session.record.end(recorded)
+        self.reaper.record.end(recorded)
         return tuple(removed)
 
     async def _remove_leftovers(self, removed: list[str], recorded: set[str]) -> ContainerRuntimeError | None:
@@ -166,7 +166,7 @@ class CommandLineRunner:
         problems = [
             ContainerRuntimeError(f"{self.name}: a command of a killed session still runs (pid {pid})")
             for pid, creator in labeled_commands(CREATOR).items()
-            if sessions.get(pid) in recorded and is_leftover({SESSION: "", CREATOR: creator}, self.session.creator)
+            if sessions.get(pid) in recorded and is_leftover({SESSION: "", CREATOR: creator}, self.reaper.creator)
         ]
         problems += await self._remove_labeled("container", answers.containers, removed, recorded)
         await self._end_unlisted()
@@ -180,7 +180,7 @@ class CommandLineRunner:
         """Remove the leftovers of a kind, and add their names. Returns why some of recorded sessions may be left."""
         problems: list[ContainerRuntimeError] = []
         try:
-            found = [each for each in await self._labeled(kind, read) if is_leftover(each.labels, self.session.creator)]
+            found = [each for each in await self._labeled(kind, read) if is_leftover(each.labels, self.reaper.creator)]
         except RuntimeUnavailable:
             raise
         except ContainerRuntimeError as error:
@@ -204,14 +204,14 @@ class CommandLineRunner:
 
     async def _end_unlisted(self) -> None:
         """End the processes of recorded containers that the runtime does not list, because it was killed meanwhile."""
-        recorded = self.session.record.read()
+        recorded = self.reaper.record.read()
         if not recorded:
             return
         unlisted = recorded - {*(await self._quick("container", "ls", "--all", "--quiet", "--no-trunc")).split()}
         pids = await asyncio.to_thread(end_processes, unlisted)
         if pids:
             _log.info("ended processes of containers that %s had lost: %s", self.name, ", ".join(map(str, pids)))
-        self.session.record.remove(unlisted)
+        self.reaper.record.remove(unlisted)
 
     async def events(self) -> AsyncIterator[RuntimeEvent]:
         """All events from now on; it never ends by itself."""
@@ -235,14 +235,14 @@ class CommandLineRunner:
 
     async def _event_lines(self, since: str) -> AsyncIterator[bytes]:
         try:
-            await self.session.guard()
+            await self.reaper.guard()
             process = await asyncio.create_subprocess_exec(
                 *self.program,
                 *("events", "--since", since, *self._dialect.events),
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.DEVNULL,
-                env={**os.environ, COMMAND_SESSION: self.session.id},
+                env={**os.environ, COMMAND_SESSION: self.reaper.id},
                 start_new_session=True,
             )
         except OSError:
@@ -285,7 +285,7 @@ class CommandLineRunner:
         """Create a container, without starting it, and return its id. The image must be on this machine."""
         env = environment(launch.env)
         if launch.bound:
-            launch = msgspec.structs.replace(launch, labels={**launch.labels, **self.session.labels})
+            launch = msgspec.structs.replace(launch, labels={**launch.labels, **self.reaper.labels})
         try:
             container = await self._create_container(launch, env)
         except ContainerRuntimeError as error:
@@ -293,7 +293,7 @@ class CommandLineRunner:
                 raise
             container = await self._create_container(await self._with_gateway(launch), env)
         if launch.bound:
-            self.session.made(container)
+            self.reaper.made(container)
         for each in (launch.networks or ())[1:]:
             await self.connect(each.network, container, each.aliases)
         return container
@@ -418,25 +418,25 @@ class CommandLineRunner:
         ]
 
     def _labels(self, labels: Mapping[str, str], *, bound: bool) -> list[str]:
-        every = {**labels, **self.session.labels} if bound else labels
+        every = {**labels, **self.reaper.labels} if bound else labels
         return [argument for key, value in every.items() for argument in ("--label", f"{key}={value}")]
 
     async def _create(self, *arguments: str, stdin: bytes = b"", env: Mapping[str, str] | None = None) -> str:
-        await self.session.guard()
+        await self.reaper.guard()
         command = (*self.program, *arguments)
-        return await run(command, within=_ORDINARY, stdin=stdin, env=env, session=self.session)
+        return await run(command, within=_ORDINARY, stdin=stdin, env=env, reaper=self.reaper)
 
     async def _transfer(
         self, *arguments: str, log: StartupLog, env: Mapping[str, str] | None = None, has_steps: bool = False
     ) -> None:
         """Run a command that may take minutes. If this program is killed, the reaper ends it."""
-        await self.session.guard()
-        env = {**(env or {}), COMMAND_SESSION: self.session.id}
+        await self.reaper.guard()
+        env = {**(env or {}), COMMAND_SESSION: self.reaper.id}
         await run((*self.program, *arguments), within=_LONG, env=env, log=log, has_steps=has_steps)
 
     async def _begin(self, *arguments: str) -> None:
         """Run a command that makes processes, which the reaper waits for."""
-        await run((*self.program, *arguments), within=_ORDINARY, session=self.session)
+        await run((*self.program, *arguments), within=_ORDINARY, reaper=self.reaper)
 
     async def _listed(self, kind: str, condition: str) -> tuple[str, ...]:
         shown = ("--all", "--no-trunc", "--format", "{{.ID}}") if kind == "container" else ("--format", "{{.Name}}")

@@ -20,7 +20,7 @@ _REAPER = str(Path(__file__).with_name("reaper.py"))
 _LAST_LOOK = 15.0
 
 
-class Session:
+class SessionReaper:
     """The labels of a session, its containers, and the process that removes what is left of it: see `reaper`."""
 
     def __init__(self, identity: str, program: Sequence[str], record: ContainerRecord) -> None:
@@ -35,7 +35,7 @@ class Session:
         self._lock = asyncio.Lock()
 
     @property
-    def reaper_pid(self) -> int | None:
+    def pid(self) -> int | None:
         """The pid of the reaper; None while the session has made nothing."""
         return self._reaper.pid if self._reaper is not None else None
 
