@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from steersman._lazy_names import lazy_names
 
-# Imported on first use: most sessions print lines instead.
+# Imported on first use: most commands print lines instead.
 if TYPE_CHECKING:
-    from steersman.ui.terminal.session import (
+    from steersman.ui.terminal.view_loop import (
         TerminalOptions as TerminalOptions,
         has_terminal as has_terminal,
         run_terminal as run_terminal,
@@ -23,6 +23,6 @@ else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
-            "steersman.ui.terminal.session": ["TerminalOptions", "has_terminal", "run_terminal"],
+            "steersman.ui.terminal.view_loop": ["TerminalOptions", "has_terminal", "run_terminal"],
         },
     )

@@ -91,14 +91,14 @@ async def run_terminal(
     """
     encoding = codecs.lookup(locale.getpreferredencoding(False)).name
     screen = Screen(sys.stdout.fileno(), colors=not os.environ.get("NO_COLOR"), encoding=encoding)
-    session = _Session(board, screen, on_quit, options or TerminalOptions(), is_utf8=encoding == "utf-8")
+    loop = _ViewLoop(board, screen, on_quit, options or TerminalOptions(), is_utf8=encoding == "utf-8")
     try:
-        await session.run()
+        await loop.run()
     finally:
         screen.close()
 
 
-class _Session:
+class _ViewLoop:
     """One run of the view."""
 
     def __init__(
