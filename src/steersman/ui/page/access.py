@@ -9,7 +9,7 @@ Guarantees
   it to other servers on this machine.
 - The Host header must be a loopback name with the right port. This defends against DNS rebinding.
 - Every POST must have the page's own Origin.
-- The number of links and sessions is limited.
+- The number of links and cookies is limited.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from steersman.wire import HttpRequest
 #: Seconds for which a link works.
 LINK_SECONDS: Final = 600.0
 _LINKS_MAX: Final = 32
-_SESSIONS_MAX: Final = 64
+_COOKIES_MAX: Final = 64
 _ALPHABET: Final = string.ascii_letters + string.digits
 #: 43 characters have 256 bits.
 _SECRET: Final = 43
@@ -45,7 +45,7 @@ class AccessRefused(Exception):
 
 
 class Access:
-    """The links and sessions of one page. ``renewal`` is a sentence that says how to get a new link."""
+    """The links and cookies of one page. ``renewal`` is a sentence that says how to get a new link."""
 
     def __init__(self, *, renewal: str) -> None:
         self._renewal = f"{renewal.rstrip('.')}."
@@ -56,7 +56,7 @@ class Access:
         self.port = 0
         #: Unused links, with the time at which each expires, and whether only processes of this user may use it.
         self._links: dict[str, tuple[float, bool]] = {}
-        self._sessions: dict[str, None] = {}
+        self._cookie_values: dict[str, None] = {}
 
     @property
     def origin(self) -> str:
@@ -68,7 +68,7 @@ class Access:
         """The path of the page."""
         return f"/{self.place}/"
 
-    # links and sessions
+    # links and cookies
 
     def link(self, *, own_user: bool = False) -> str:
         """A new URL that opens the page once; with ``own_user``, only for processes of this user."""
@@ -88,11 +88,11 @@ class Access:
             del self._links[found]
         if expires <= asyncio.get_running_loop().time():
             raise AccessRefused(403, f"This link has already been used or has expired. {self._renewal}")
-        session = _random(_SECRET)
-        self._sessions[session] = None
-        while len(self._sessions) > _SESSIONS_MAX:
-            del self._sessions[next(iter(self._sessions))]
-        return f"{self._cookie}={session}; Path={self.path}; HttpOnly; SameSite=Strict"
+        value = _random(_SECRET)
+        self._cookie_values[value] = None
+        while len(self._cookie_values) > _COOKIES_MAX:
+            del self._cookie_values[next(iter(self._cookie_values))]
+        return f"{self._cookie}={value}; Path={self.path}; HttpOnly; SameSite=Strict"
 
     @property
     def _cookie(self) -> str:
@@ -103,7 +103,7 @@ class Access:
 
     @property
     def refusal(self) -> str:
-        """The message for a request without a session."""
+        """The message for a request without a cookie."""
         return f"Open this page with a one-time link. {self._renewal}"
 
     def _check_user(self) -> None:
@@ -141,11 +141,11 @@ class Access:
             raise AccessRefused(403, "A page of another site cannot load this page.")
 
     def check_cookie(self, request: HttpRequest) -> None:
-        """Refuse a request without the cookie of a session."""
+        """Refuse a request without a cookie of this page."""
         given = [
             each for header in _values(request, "cookie") for name, each in _cookies(header) if name == self._cookie
         ]
-        if len(given) != 1 or not any(_is_same(each, given[0]) for each in self._sessions):
+        if len(given) != 1 or not any(_is_same(each, given[0]) for each in self._cookie_values):
             raise AccessRefused(401, self.refusal)
 
     def check_key(self, request: HttpRequest) -> None:
