@@ -85,10 +85,10 @@ async def test_a_list_by_fields_of_large_objects_blocks_no_other_client(server):
 async def test_a_thousand_watches_by_fields_decode_a_large_object_once(server, monkeypatch):
     """Each of them selects by another field and value."""
     decoded = []
-    from steersman.apiserver.watching import event
+    from steersman.apiserver.watching import watched_change
 
-    original = event.decode_tree
-    monkeypatch.setattr(event, "decode_tree", lambda text: decoded.append(len(text)) or original(text))
+    original = watched_change.decode_tree
+    monkeypatch.setattr(watched_change, "decode_tree", lambda text: decoded.append(len(text)) or original(text))
     async with asyncio.timeout(60), asyncio.TaskGroup() as tasks:
         watches = []
         for number in range(1000):

@@ -2,7 +2,7 @@
 
 Guarantees
 - Every change after the revision that the client names arrives once, in order; or the watch ends with 410.
-- An event is printed once for all watchers with the same form.
+- A change is printed once for all watchers with the same form.
 - An object that leaves a selection is DELETED, with its previous state, at the revision at which it left.
 - A slow client delays no other client and costs at most one piece of memory, `_PIECE` or one frame. When the history
   has passed it, its watch ends with 410.
@@ -26,9 +26,9 @@ from steersman.apiserver.forms.partial_metadata import PartialForm
 from steersman.apiserver.request import ServerRequest
 from steersman.apiserver.storage import Page, Record
 from steersman.apiserver.verbs.options import not_a_number, refuse_options, version_of_get
-from steersman.apiserver.watching.event import Event
 from steersman.apiserver.watching.pace import Pace
 from steersman.apiserver.watching.selection import Selection, check_syntax
+from steersman.apiserver.watching.watched_change import WatchedChange
 from steersman.apiserver.watching.window import TooOld, Window
 from steersman.errors import encode_status
 from steersman.objects.field_problems import FieldProblem, problem
@@ -174,7 +174,7 @@ class _Stream:
         return self._encode("ERROR", encode_status(refused.status))
 
     def push_to(self, push: Push) -> None:
-        """Set the receiver of events as they happen: a thousand watchers then need no thousand task switches."""
+        """Set the receiver of changes as they happen: a thousand watchers then need no thousand task switches."""
         self._push = push
 
     async def __aiter__(self) -> AsyncGenerator[bytes]:
@@ -202,12 +202,12 @@ class _Stream:
         while True:
             closed = self._window.closed
             try:
-                events = await self._events()
+                changes = await self._changes()
             except TooOld as old:
                 yield self.error(self._too_old(self._known, old))
                 return
             piece, self._left = self._left, b""
-            piece = piece or self._print(events)
+            piece = piece or self._print(changes)
             if piece:
                 yield piece
             if self._window.has(self._position) and loop.time() < self._deadline:
@@ -222,15 +222,15 @@ class _Stream:
             until = min(self._deadline, next_bookmark) if self._bookmarks else self._deadline
             await self._window.wait(self._position, until, self._take)
 
-    async def _events(self) -> list[Event]:
+    async def _changes(self) -> list[WatchedChange]:
         """The next changes. A webhook that converts their objects does so here, and keeps the results for a while."""
-        events = self._window.after(self._position)
+        changes = self._window.after(self._position)
         if not self._converts:
-            return events
-        events = events[:_CONVERTED]
-        records = (record for event in events for record in (event.record, event.previous) if record is not None)
+            return changes
+        changes = changes[:_CONVERTED]
+        records = (record for change in changes for record in (change.record, change.previous) if record is not None)
         await self._context.all_readable(list(records))
-        return events
+        return changes
 
     def _take(self) -> bool:
         """Push the pending changes. Returns whether that was all."""
@@ -305,45 +305,45 @@ class _Stream:
         self._form = form.next_event()
         return form
 
-    def _print(self, events: list[Event]) -> bytes:
-        """Print events up to a piece, and advance past them."""
+    def _print(self, changes: list[WatchedChange]) -> bytes:
+        """Print changes up to a piece, and advance past them."""
         frames: list[bytes] = []
         size = 0
-        for event in events:
+        for change in changes:
             self._position += 1
-            if event.revision <= self._known:
+            if change.revision <= self._known:
                 continue
-            self._known = event.revision
-            type_ = self._type(event)
+            self._known = change.revision
+            type_ = self._type(change)
             if type_ is not None:
-                frames.append(self._frame(event, type_, self._next_form()))
+                frames.append(self._frame(change, type_, self._next_form()))
                 size += len(frames[-1])
                 if size > _PIECE:
                     break
         self._context.metrics.sent(self._info, len(frames))
         return b"".join(frames)
 
-    def _type(self, event: Event) -> FrameType | None:
-        """The type of an event for this watch; None if it is not selected."""
+    def _type(self, change: WatchedChange) -> FrameType | None:
+        """The type of the watch event for a change; None if it is not selected."""
         selection = self._selection
         if not selection.by_content:
-            if not event.key.startswith(selection.prefix):
+            if not change.key.startswith(selection.prefix):
                 return None
-            is_in, was_in = event.record is not None, event.previous is not None
+            is_in, was_in = change.record is not None, change.previous is not None
         else:
-            is_in = selection.matches_event(event, previous=False)
-            was_in = selection.matches_event(event, previous=True)
+            is_in = selection.matches_change(change, previous=False)
+            was_in = selection.matches_change(change, previous=True)
         if is_in:
             return "MODIFIED" if was_in else "ADDED"
         return "DELETED" if was_in else None
 
-    def _frame(self, event: Event, type_: FrameType, form: Form) -> bytes:
+    def _frame(self, change: WatchedChange, type_: FrameType, form: Form) -> bytes:
         form_key = ("protobuf", form.key) if self._is_protobuf else form.key
-        kept, key = self._context.feed.frames, (event.revision, form_key, type_)
+        kept, key = self._context.feed.frames, (change.revision, form_key, type_)
         frame = kept.get(key)
         if frame is None:
-            record = event.previous if type_ == "DELETED" else event.record
+            record = change.previous if type_ == "DELETED" else change.record
             assert record is not None
-            frame = self._encode(type_, form.one(record, revision=event.revision))
+            frame = self._encode(type_, form.one(record, revision=change.revision))
             kept.add(key, frame)
         return frame

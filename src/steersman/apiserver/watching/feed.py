@@ -14,8 +14,8 @@ import asyncio
 import logging
 
 from steersman.apiserver.storage import Change, Compacted, Storage
-from steersman.apiserver.watching.event import Event
 from steersman.apiserver.watching.frames import FRAMES_BYTES, Frames
+from steersman.apiserver.watching.watched_change import WatchedChange
 from steersman.apiserver.watching.window import Window
 
 _log = logging.getLogger("steersman.apiserver")
@@ -109,9 +109,9 @@ class Feed:
             return
         key = change.key
         prefix = key[: key.index("/", key.index("/") + 1) + 1]
-        event = Event(change)
-        self.window(prefix).append(event)
-        self._size += event.size
+        watched = WatchedChange(change)
+        self.window(prefix).append(watched)
+        self._size += watched.size
         if self._size > self._history_bytes:
             self._shorten()
 

@@ -12,9 +12,9 @@ from collections.abc import Callable
 from steersman.apiserver.errors import bad_request
 from steersman.apiserver.registry.definition import Definition
 from steersman.apiserver.storage import Record
-from steersman.apiserver.watching.event import Event, fields_of, labels_of
 from steersman.apiserver.watching.matchers import FieldMatcher, LabelMatcher
 from steersman.apiserver.watching.selector_errors import field_problem, label_problem
+from steersman.apiserver.watching.watched_change import WatchedChange, fields_of, labels_of
 from steersman.apiserver.watching.window import Window
 from steersman.errors import SelectorError
 from steersman.objects import FieldSelector, Selector
@@ -79,16 +79,18 @@ class Selection:
             self._reader(record.key, lambda: fields_of(self._definition, record))
         )
 
-    def matches_event(self, event: Event, *, previous: bool) -> bool:
+    def matches_change(self, change: WatchedChange, *, previous: bool) -> bool:
         """Whether an object is selected after a change, or was before it."""
-        if (event.previous if previous else event.record) is None or not self.takes_all(event.key):
+        if (change.previous if previous else change.record) is None or not self.takes_all(change.key):
             return False
-        if self._label_matcher is not None and not self._label_matcher.matches(event.labels(previous=previous)):
+        if self._label_matcher is not None and not self._label_matcher.matches(change.labels(previous=previous)):
             return False
         if self._field_matcher is None:
             return True
         definition = self._definition
-        return self._field_matcher.matches(self._reader(event.key, lambda: event.fields(definition, previous=previous)))
+        return self._field_matcher.matches(
+            self._reader(change.key, lambda: change.fields(definition, previous=previous))
+        )
 
     def _reader(self, key: str, others: Callable[[], dict[str, str]]) -> Callable[[str], str]:
         known: dict[str, str] | None = None

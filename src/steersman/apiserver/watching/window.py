@@ -4,7 +4,7 @@ Guarantees
 - A watcher is a position in the window: nothing is copied for it, and nothing waits for it. If unread changes leave the
   window, only that watcher gets `TooOld`.
 - All watchers see changes in the order of their revisions.
-- The window is bounded, in events and, with all others together, in bytes (see `Feed`); a resource that changes often
+- The window is bounded, in changes and, with all others together, in bytes (see `Feed`); a resource that changes often
   loses its own history first.
 """
 
@@ -15,7 +15,7 @@ from bisect import bisect_right
 from collections.abc import Callable
 
 from steersman.apiserver.storage import Record
-from steersman.apiserver.watching.event import Event, labels_of
+from steersman.apiserver.watching.watched_change import WatchedChange, labels_of
 
 #: The number of objects whose decoded labels are cached.
 _LABELS_MAX = 200_000
@@ -32,16 +32,16 @@ class TooOld(Exception):
 class Window:
     """The last changes of one resource, at least ``capacity`` of them if there were that many."""
 
-    __slots__ = ("_capacity", "_events", "_first", "_labels", "_waiting", "closed", "oldest", "size")
+    __slots__ = ("_capacity", "_changes", "_first", "_labels", "_waiting", "closed", "oldest", "size")
 
     def __init__(self, oldest: int, *, capacity: int) -> None:
         #: All changes after this revision are here.
         self.oldest = oldest
         self._capacity = capacity
-        self._events: list[Event] = []
-        #: The size, in bytes, of what only these events hold.
+        self._changes: list[WatchedChange] = []
+        #: The size, in bytes, of what only these changes hold.
         self.size = 0
-        #: The number of events before those that are kept.
+        #: The number of changes before those that are kept.
         self._first = 0
         #: The waiting watchers, each with a function that takes new changes and returns whether it keeps waiting.
         self._waiting: dict[asyncio.Future[None], Callable[[], bool]] = {}
@@ -49,33 +49,33 @@ class Window:
         #: Whether the server is closing; then all watchers end.
         self.closed = False
 
-    def append(self, event: Event) -> None:
+    def append(self, change: WatchedChange) -> None:
         """Add a change and wake all waiting watchers."""
-        events = self._events
-        events.append(event)
-        self.size += event.size
-        if len(events) >= 2 * self._capacity:
+        changes = self._changes
+        changes.append(change)
+        self.size += change.size
+        if len(changes) >= 2 * self._capacity:
             # In chunks: dropping one from the front at each change would move the whole list each time.
             self._drop(self._capacity)
-        if event.record is None:
-            self._labels.pop(event.key, None)
+        if change.record is None:
+            self._labels.pop(change.key, None)
         self.wake()
 
     def shorten(self, size: int) -> None:
-        """Drop the oldest events until the rest holds at most this many bytes; the newest stays."""
+        """Drop the oldest changes until the rest holds at most this many bytes; the newest stays."""
         left, number = self.size, 0
-        for event in self._events[:-1]:
+        for change in self._changes[:-1]:
             if left <= size:
                 break
-            left -= event.size
+            left -= change.size
             number += 1
         self._drop(number)
 
     def _drop(self, number: int) -> None:
         if number:
-            self.oldest = self._events[number - 1].revision
-            self.size -= sum(event.size for event in self._events[:number])
-            del self._events[:number]
+            self.oldest = self._changes[number - 1].revision
+            self.size -= sum(change.size for change in self._changes[:number])
+            del self._changes[:number]
             self._first += number
 
     def wake(self) -> None:
@@ -92,8 +92,8 @@ class Window:
 
     def forget(self, oldest: int) -> None:
         """Drop everything: some changes up to a revision were not seen."""
-        self._first += len(self._events) + 1
-        self._events.clear()
+        self._first += len(self._changes) + 1
+        self._changes.clear()
         self._labels.clear()
         self.size = 0
         self.oldest = oldest
@@ -103,22 +103,22 @@ class Window:
         """The position of a watcher that has everything up to a revision. Raises `TooOld` if there is a gap."""
         if revision < self.oldest:
             raise TooOld(self.oldest)
-        return self._first + bisect_right(self._events, revision, key=lambda event: event.revision)
+        return self._first + bisect_right(self._changes, revision, key=lambda change: change.revision)
 
-    def after(self, position: int) -> list[Event]:
+    def after(self, position: int) -> list[WatchedChange]:
         """The changes from a position on. Raises `TooOld` if some of them are gone."""
         if position < self._first:
             raise TooOld(self.oldest)
-        return self._events[position - self._first :]
+        return self._changes[position - self._first :]
 
     @property
     def end(self) -> int:
         """The position of the next change."""
-        return self._first + len(self._events)
+        return self._first + len(self._changes)
 
     def has(self, position: int) -> bool:
         """Whether there is already a change at a position."""
-        return position < self._first + len(self._events)
+        return position < self._first + len(self._changes)
 
     async def wait(self, position: int, until: float, take: Callable[[], bool]) -> None:
         """Wait for a change at a position, until a time of the loop.

@@ -43,7 +43,7 @@ def fields_of(definition: Definition, record: Record) -> dict[str, str]:
     return {field: read(tree) for field, read in definition.selectable.items()}
 
 
-class Event:
+class WatchedChange:
     """A change of an object: `record` is the new state, `previous` the old one."""
 
     __slots__ = ("_fields", "_labels", "key", "previous", "record", "revision")
