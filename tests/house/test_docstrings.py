@@ -39,7 +39,7 @@ SHOWN = (
     *("steersman.testing.Plane", "steersman.testing.PodRunner", "steersman.testing.WorkloadRunner"),
 )
 #: Protocols of fields that another class documents.
-FIELDS_OF_OTHERS = {"steersman.controller.sources.events.View", "steersman.objects.conditions.AnyCondition"}
+FIELDS_OF_OTHERS = {"steersman.controller.sources.views.View", "steersman.objects.conditions.AnyCondition"}
 
 
 def examples() -> Iterator[tuple[str, str]]:

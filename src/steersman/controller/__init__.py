@@ -63,7 +63,6 @@ from steersman.controller.records import (
     ResultLabel as ResultLabel,
 )
 from steersman.controller.sources.channel_source import ChannelSource as ChannelSource
-from steersman.controller.sources.events import KindLike as KindLike, View as View
 from steersman.controller.sources.mappers import (
     Labels as Labels,
     MapFunction as MapFunction,
@@ -92,6 +91,7 @@ from steersman.controller.sources.source import (
     SourceStatistics as SourceStatistics,
     StoppingSource as StoppingSource,
 )
+from steersman.controller.sources.views import KindLike as KindLike, View as View
 from steersman.controller.watchdog import (
     BLOCKED_AFTER as BLOCKED_AFTER,
     Blocked as Blocked,

@@ -21,10 +21,10 @@ from steersman.controller.options import RESYNC, ControllerOptions
 from steersman.controller.outcomes import Outcome, no_timedelta
 from steersman.controller.plan import ControllerPlan, WatchedKind, same_object
 from steersman.controller.queue.state import QueueOptions
-from steersman.controller.sources.events import KindLike
 from steersman.controller.sources.mappers import MapFunction, Mapper, Owners, Through, check_kind, function_mapper
 from steersman.controller.sources.predicates import Predicate
 from steersman.controller.sources.source import Source
+from steersman.controller.sources.views import KindLike
 from steersman.controller.targets import Scope
 from steersman.objects import Kind, Object, PartialObjectMetadata, Unstructured, kind_name
 

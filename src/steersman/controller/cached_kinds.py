@@ -15,9 +15,9 @@ from typing import Any
 
 from steersman.cache import Cache, IndexName, IndexPending, Informer, ObjectEvent, as_selector
 from steersman.client import Client
-from steersman.controller.sources.events import KindLike, View
 from steersman.controller.sources.mappers import Labels
 from steersman.controller.sources.source import Registration
+from steersman.controller.sources.views import KindLike, View
 from steersman.controller.writes.applies import Applies
 from steersman.controller.writes.pipeline import reconcile_pipeline
 from steersman.controller.writes.reconcile_client import ReconcileClient

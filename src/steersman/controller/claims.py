@@ -21,8 +21,8 @@ from steersman.cache import as_selector
 from steersman.client import MergePatch
 from steersman.controller.context import Context
 from steersman.controller.internals import internal_client
-from steersman.controller.sources.events import KindLike, View
 from steersman.controller.sources.mappers import Labels, Stores
+from steersman.controller.sources.views import KindLike, View
 from steersman.errors import ApiStatus, Conflict, Invalid, NotFound, OwnershipError
 from steersman.objects import Key, Object, Selector, kind_name, owner_reference, to_json
 

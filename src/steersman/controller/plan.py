@@ -19,10 +19,10 @@ from steersman.controller.context import NO_EVENTS, Events, Reconciler
 from steersman.controller.controller import Controller
 from steersman.controller.options import ControllerOptions
 from steersman.controller.records import KeyRecord
-from steersman.controller.sources.events import KindLike
 from steersman.controller.sources.mappers import Mapper, Owners, SameObject
 from steersman.controller.sources.predicates import Predicate, when
 from steersman.controller.sources.source import KindSource, Source
+from steersman.controller.sources.views import KindLike
 from steersman.controller.targets import Scope
 from steersman.objects import GroupVersionKind, kind_name
 from steersman.telemetry import Registry

@@ -18,7 +18,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar, cast, overload
 
 from steersman.cache import ObjectEvent
 from steersman.controller.causes import Request
-from steersman.controller.sources.events import KindLike, View
+from steersman.controller.sources.views import KindLike, View
 from steersman.controller.targets import ANY_SCOPE, Scope, Target
 from steersman.objects import (
     GroupKind,

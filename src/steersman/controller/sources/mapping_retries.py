@@ -17,7 +17,7 @@ from random import Random  # noqa: TID251 - the type alone; chance is passed in
 
 from steersman.aio import Backoff
 from steersman.cache import EventType, ObjectEvent, StoredView
-from steersman.controller.sources.events import Remainder
+from steersman.controller.sources.views import Remainder
 from steersman.objects import Key
 
 #: For deleted objects, no later event makes up for a lost one.

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 from steersman.cache import ObjectEvent
-from steersman.controller.sources.events import View
+from steersman.controller.sources.views import View
 from steersman.objects import Selector
 
 

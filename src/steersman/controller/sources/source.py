@@ -22,10 +22,10 @@ from steersman.aio import randomness
 from steersman.cache import IndexPending, ObjectEvent, StoredView
 from steersman.controller.causes import Cause, Request
 from steersman.controller.queue.state import LOW_PRIORITY
-from steersman.controller.sources.events import cause_of
 from steersman.controller.sources.mappers import NO_STORES, Mapper, Stores
 from steersman.controller.sources.mapping_retries import MappingRetries, remainder, single
 from steersman.controller.sources.predicates import Predicate
+from steersman.controller.sources.views import cause_of
 from steersman.errors import DecodeError
 from steersman.telemetry import error_words, user_frames
 

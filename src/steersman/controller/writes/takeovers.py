@@ -17,7 +17,7 @@ import msgspec
 
 from steersman.cache import StoredView
 from steersman.client import NO_VERSION, ApplyStage, MergePatch, PreparedApply, Verbs
-from steersman.controller.sources.events import KindLike
+from steersman.controller.sources.views import KindLike
 from steersman.errors import NotFound
 from steersman.objects import AnyObject, GroupVersionKind, Key, Kind, is_manager_of, resource_version_of, to_json
 from steersman.patches import moved_managers, renamed_managers
