@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from steersman._lazy_names import lazy_names
-from steersman.client.bindings import Attempt as Attempt, is_gone as is_gone
+from steersman.client.bindings import VerbCall as VerbCall, is_gone as is_gone
 from steersman.client.client import Client as Client, ClientOptions as ClientOptions, Connecting as Connecting
 from steersman.client.configuration.bounded_file import read_bounded_file as read_bounded_file
 from steersman.client.configuration.config import (

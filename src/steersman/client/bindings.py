@@ -177,7 +177,7 @@ def bind_kind(kind: Kind, resource: str, *, namespaced: bool) -> Binding[Unstruc
     return Binding(kind.gvk(), resource, namespaced=namespaced, decode=decode_whole)
 
 
-class Attempt(NamedTuple):
+class VerbCall(NamedTuple):
     """The operation in progress; formatted only for an error message."""
 
     verb: str

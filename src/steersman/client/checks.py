@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, cast
 
-from steersman.client.bindings import Attempt
+from steersman.client.bindings import VerbCall
 from steersman.client.patch_documents import MergePatch, Patch, StrategicPatch
 from steersman.errors import DecodeError, NotNew, PartialObject
 from steersman.objects import (
@@ -26,10 +26,10 @@ from steersman.patches import JsonPatch
 
 def check_write(
     obj: Object | Unstructured,
-    tried: Attempt,
+    tried: VerbCall,
     *,
     validate: bool,
-    warn: Callable[[str, Attempt], None],
+    warn: Callable[[str, VerbCall], None],
     intent: bool = False,
     subresource: str = "",
 ) -> None:
@@ -41,7 +41,7 @@ def check_write(
 
 
 def check_constraints(
-    obj: Object | Unstructured, tried: Attempt, *, intent: bool = False, subresource: str = ""
+    obj: Object | Unstructured, tried: VerbCall, *, intent: bool = False, subresource: str = ""
 ) -> None:
     """Reject violations of the type's constraints, except those the object had when it was read.
 
@@ -75,7 +75,7 @@ def check_constraints(
         raise error
 
 
-def _check_types(obj: Object, tried: Attempt) -> None:
+def _check_types(obj: Object, tried: VerbCall) -> None:
     """Reject values that do not have the type of their field; without the value, which may be a secret."""
     try:
         decode(type(obj), encode_any(obj))
@@ -88,7 +88,7 @@ def _check_types(obj: Object, tried: Attempt) -> None:
         ) from None
 
 
-def check_whole(obj: Object | Unstructured, tried: Attempt) -> None:
+def check_whole(obj: Object | Unstructured, tried: VerbCall) -> None:
     """Reject replacing an object by a part of it."""
     if read_in_part(obj):
         raise PartialObject(
@@ -97,7 +97,7 @@ def check_whole(obj: Object | Unstructured, tried: Attempt) -> None:
         )
 
 
-def check_new(obj: Object | Unstructured, tried: Attempt) -> None:
+def check_new(obj: Object | Unstructured, tried: VerbCall) -> None:
     """Reject creating an object that already exists; the server would answer with an internal error."""
     if resource_version_of(obj):
         raise NotNew(

@@ -12,7 +12,7 @@ from typing import Any, Self, TypedDict, Unpack
 from msgspec.structs import replace
 
 from steersman._version import __version__
-from steersman.client.bindings import Attempt
+from steersman.client.bindings import VerbCall
 from steersman.client.configuration.config import Config
 from steersman.client.credentials.credentials import Credentials, StaticCredentials
 from steersman.client.credentials.identity import credentials_for
@@ -185,7 +185,7 @@ class Client(Verbs):
         path, _, query = path.partition("?")
         headers = (("Accept", accept),) if body is None else (("Accept", accept), ("Content-Type", "application/json"))
         request = HttpRequest(method=method, path=path, query=parse_query(query), headers=headers, body=body)
-        return await self._sender.send(request, tried=Attempt(f"{method} {path}"))
+        return await self._sender.send(request, tried=VerbCall(f"{method} {path}"))
 
     @asynccontextmanager
     async def stream(self, path: str, *, accept: str = "*/*") -> AsyncGenerator[AsyncIterator[bytes]]:
@@ -198,7 +198,7 @@ class Client(Verbs):
         """
         path, _, query = path.partition("?")
         request = HttpRequest(method="GET", path=path, query=parse_query(query), headers=(("Accept", accept),))
-        async with await self._sender.stream(request, tried=Attempt(f"GET {path}")) as response:
+        async with await self._sender.stream(request, tried=VerbCall(f"GET {path}")) as response:
             yield response.chunks()
 
     async def install(

@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from steersman.client.bindings import Attempt, Binding, bind_kind
+from steersman.client.bindings import Binding, VerbCall, bind_kind
 from steersman.client.request_sender import RequestSender
 from steersman.client.unserved_kinds import name_not_served
 from steersman.errors import ApiError, ApiStatus, KindNotServed, NotFound, ProtocolError, StatusError
@@ -169,7 +169,7 @@ class Discovery:
     async def _get(self, target: str, tried: str, accept: str = JSON) -> bytes:
         path, _, query = target.partition("?")
         request = HttpRequest(method="GET", path=path, query=parse_query(query), headers=(("Accept", accept),))
-        return await self._sender.send(request, tried=Attempt(tried))
+        return await self._sender.send(request, tried=VerbCall(tried))
 
     async def _of_version(self, version: GroupVersion, *, fresh: bool) -> list[ApiResource]:
         if fresh or version not in self._by_version:

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from steersman.aio import Closable
-from steersman.client.bindings import Attempt, Binding
+from steersman.client.bindings import Binding, VerbCall
 from steersman.client.client import Client
 from steersman.client.request_sender import forget_context
 from steersman.errors import ApiError, KindNotServed, ProtocolError
@@ -50,7 +50,7 @@ class RawReads:
     async def page(self, namespace: str, options: ListOptions) -> RawList:
         """Read one page of the collection; an empty namespace means all namespaces."""
         binding = await self.binding()
-        tried = Attempt("list", binding.gvk, f"in namespace {namespace}" if namespace else "")
+        tried = VerbCall("list", binding.gvk, f"in namespace {namespace}" if namespace else "")
         request = HttpRequest(
             method="GET",
             path=binding.path(namespace),
@@ -71,7 +71,7 @@ class RawReads:
     async def watch(self, namespace: str, options: WatchOptions, *, idle_timeout: float | None = None) -> RawWatch:
         """Open a watch; the caller closes it. ``idle_timeout`` is as for `Client.watch`."""
         binding = await self.binding()
-        tried = Attempt("watch", binding.gvk, f"in namespace {namespace}" if namespace else "")
+        tried = VerbCall("watch", binding.gvk, f"in namespace {namespace}" if namespace else "")
         request = HttpRequest(
             method="GET",
             path=binding.path(namespace),
@@ -93,7 +93,7 @@ class RawReads:
 class RawWatch(Closable):
     """An open watch, read in batches: the frames that arrived together come together."""
 
-    def __init__(self, response: Response, tried: Attempt, *, idle_timeout: float | None) -> None:
+    def __init__(self, response: Response, tried: VerbCall, *, idle_timeout: float | None) -> None:
         self._response = response
         self._tried = tried
         self._splitter = FrameSplitter()

@@ -17,7 +17,7 @@ from typing import NamedTuple, Protocol, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from steersman.client.bindings import Attempt, holds_object, is_gone
+from steersman.client.bindings import VerbCall, holds_object, is_gone
 from steersman.client.configuration.secrecy import HiddenHeaders
 from steersman.client.credentials.credentials import Credentials, Headers
 from steersman.client.results import ServerWarning
@@ -116,11 +116,11 @@ class RequestSender:
         """The server's address; empty for one in this process."""
         return self._options.server
 
-    def warn(self, text: str, tried: Attempt) -> None:
+    def warn(self, text: str, tried: VerbCall) -> None:
         """Report a write that is allowed but probably a mistake."""
         self._options.on_warning(ServerWarning(text, str(tried)))
 
-    def warn_once(self, about: tuple[str, ...], text: str, tried: Attempt) -> None:
+    def warn_once(self, about: tuple[str, ...], text: str, tried: VerbCall) -> None:
         """The same, unless this client has recently reported the same about the same."""
         warned = self._options.warned
         if about in warned:
@@ -150,16 +150,16 @@ class RequestSender:
     def _retrying(self, retry: RetryPolicy) -> RequestSender:
         return RequestSender(self.transport, self._credentials, replace(self._options, retry=retry))
 
-    async def answer(self, request: HttpRequest, *, tried: Attempt) -> Answer:
+    async def answer(self, request: HttpRequest, *, tried: VerbCall) -> Answer:
         """Send and return a successful response."""
         return await self._repeat(self._whole, request, tried)
 
-    async def send(self, request: HttpRequest, *, tried: Attempt) -> bytes:
+    async def send(self, request: HttpRequest, *, tried: VerbCall) -> bytes:
         """Send and return the body of a successful response."""
         return (await self.answer(request, tried=tried)).body
 
     async def fetch(
-        self, request: HttpRequest, decode: Callable[[bytes], AnyObject], *, tried: Attempt, reads: str = ""
+        self, request: HttpRequest, decode: Callable[[bytes], AnyObject], *, tried: VerbCall, reads: str = ""
     ) -> AnyObject:
         """Send and return the object in a successful response; ``reads`` is its expected kind, empty for any."""
         answer = await self.answer(request, tried=tried)
@@ -171,7 +171,7 @@ class RequestSender:
         decode: Callable[[bytes], AnyObject],
         *,
         request: HttpRequest,
-        tried: Attempt,
+        tried: VerbCall,
         reads: str = "",
     ) -> AnyObject:
         """The object in the response to a request."""
@@ -187,7 +187,7 @@ class RequestSender:
         raise self._strange(body, request, tried, what=reads)
 
     async def delete(
-        self, request: HttpRequest, decode: Callable[[bytes], AnyObject], *, tried: Attempt, reads: str = ""
+        self, request: HttpRequest, decode: Callable[[bytes], AnyObject], *, tried: VerbCall, reads: str = ""
     ) -> AnyObject | None:
         """Send a deletion; return the object if it is only marked for deletion, None if it is gone."""
         answer = await self.answer(request, tried=tried)
@@ -199,7 +199,7 @@ class RequestSender:
         decode: Callable[[bytes], AnyObject],
         *,
         request: HttpRequest,
-        tried: Attempt,
+        tried: VerbCall,
         reads: str = "",
     ) -> AnyObject | None:
         """The result of a deletion: see `delete`."""
@@ -209,7 +209,7 @@ class RequestSender:
             return None
         return self.read(answer, decode, request=request, tried=tried, reads=reads)
 
-    async def delete_many(self, request: HttpRequest, *, tried: Attempt, namespace: str = "") -> bytes:
+    async def delete_many(self, request: HttpRequest, *, tried: VerbCall, namespace: str = "") -> bytes:
         """Delete a collection, in one ``namespace`` or in all; return the objects as they were before, or a Status."""
         del namespace  # the path contains it; `ObservedSender` uses it
         body = await self.send(request, tried=tried)
@@ -218,7 +218,7 @@ class RequestSender:
         return body
 
     @staticmethod
-    def _strange(body: bytes, request: HttpRequest, tried: Attempt, *, what: str = "") -> ApiError:
+    def _strange(body: bytes, request: HttpRequest, tried: VerbCall, *, what: str = "") -> ApiError:
         # the body is not shown: it may be a Secret
         error = ProtocolError(
             f"{tried}: the server's response of {len(body)} bytes is not a {what or 'Kubernetes object'}:"
@@ -226,12 +226,12 @@ class RequestSender:
         )
         return error if request.method == "GET" else _outcome_unknown(tried, error)
 
-    async def stream(self, request: HttpRequest, *, tried: Attempt) -> Response:
+    async def stream(self, request: HttpRequest, *, tried: VerbCall) -> Response:
         """Send and return a response whose body is streamed; the caller closes it."""
         return await self._repeat(self._begin_stream, request, tried)
 
     async def _repeat(
-        self, once: Callable[[HttpRequest, Attempt], Awaitable[T]], request: HttpRequest, tried: Attempt
+        self, once: Callable[[HttpRequest, VerbCall], Awaitable[T]], request: HttpRequest, tried: VerbCall
     ) -> T:
         attempt = 0
         renewed = False
@@ -284,7 +284,7 @@ class RequestSender:
             await self._credentials.headers() != rejected or await self._credentials.client_certificate() != certificate
         )
 
-    async def _whole(self, request: HttpRequest, tried: Attempt) -> Answer:
+    async def _whole(self, request: HttpRequest, tried: VerbCall) -> Answer:
         response = await self._begin(request, tried, stream=False)
         body = await response.read()
         if b'"Status"' in body[:160]:  # cheap and rare; raise_for_failure checks properly
@@ -296,10 +296,10 @@ class RequestSender:
                 raise redacted(error, request) from None
         return Answer(response.status, body)
 
-    async def _begin_stream(self, request: HttpRequest, tried: Attempt) -> Response:
+    async def _begin_stream(self, request: HttpRequest, tried: VerbCall) -> Response:
         return await self._begin(request, tried, stream=True)
 
-    async def _begin(self, request: HttpRequest, tried: Attempt, *, stream: bool) -> Response:
+    async def _begin(self, request: HttpRequest, tried: VerbCall, *, stream: bool) -> Response:
         """Send once; return a response with a success code or raise."""
         response = await self.transport.send(request, stream=stream, timeout=self._options.timeout)
         refusal: ApiError | None = None
@@ -321,7 +321,7 @@ class RequestSender:
         await response.close()
         raise refusal
 
-    async def _refusal(self, response: Response, tried: Attempt) -> ApiError:
+    async def _refusal(self, response: Response, tried: VerbCall) -> ApiError:
         if response.status < 200:
             return ProtocolError(f"{tried}: the server switches to another protocol ({response.status})")
         try:
@@ -345,7 +345,7 @@ class RequestSender:
     async def _discovered(self) -> list[bytes]:
         headers, once = (("Accept", AGGREGATED_DISCOVERY),), self.asking_once()
         return [
-            await once.send(HttpRequest(method="GET", path=path, headers=headers), tried=Attempt(f"discover {path}"))
+            await once.send(HttpRequest(method="GET", path=path, headers=headers), tried=VerbCall(f"discover {path}"))
             for path in ("/api", "/apis")
         ]
 
@@ -369,7 +369,7 @@ def _may_have_happened(error: ApiError) -> bool:
             return isinstance(error, ProtocolError) and not isinstance(error, _Redirected)
 
 
-def _outcome_unknown(tried: Attempt, error: ApiError) -> OutcomeUnknown:
+def _outcome_unknown(tried: VerbCall, error: ApiError) -> OutcomeUnknown:
     """The error of a write that failed after sending."""
     unknown = OutcomeUnknown(f"{tried}: the write may or may not have happened: {error}; read the object to find out")
     unknown.__cause__ = error

@@ -16,7 +16,7 @@ from typing import Any, Generic, Self, TypeVar
 import msgspec
 
 from steersman.aio import Closable
-from steersman.client.bindings import Attempt, Binding
+from steersman.client.bindings import Binding, VerbCall
 from steersman.client.request_sender import RequestSender, forget_context
 from steersman.client.results import Added, Bookmark, Deleted, Modified, Undecodable, WatchEvent
 from steersman.errors import ApiError, DecodeError, ProtocolError
@@ -63,7 +63,7 @@ class Watch(Closable, Generic[T]):
         self._idle_timeout = idle_timeout
         self._binding: Binding[T] | None = None
         self._response: Response | None = None
-        self._tried = Attempt("watch")
+        self._tried = VerbCall("watch")
         self._splitter = FrameSplitter()
         self._frames: deque[bytes] = deque()
         self._chunks: AsyncIterator[bytes] | None = None
@@ -83,7 +83,7 @@ class Watch(Closable, Generic[T]):
     async def _open(self) -> Binding[T]:
         if self._binding is None:
             binding, request = await self._start()
-            self._tried = Attempt("watch", binding.gvk)
+            self._tried = VerbCall("watch", binding.gvk)
             self._response = await self._sender.stream(request, tried=self._tried)
             self._chunks = self._response.chunks(idle_timeout=self._idle_timeout)
             self._binding = binding

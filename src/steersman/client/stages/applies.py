@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from steersman.client.bindings import Attempt
+from steersman.client.bindings import VerbCall
 from steersman.client.checks import check_write
 from steersman.client.stages.observers import ApplyMemory
 from steersman.client.stages.prepared_apply import PreparedApply, another_uid
@@ -62,7 +62,7 @@ class SentApplies:
     async def send(self, prepared: PreparedApply[AnyObject], *, resource_version: str = "", uid: str = "") -> AnyObject:
         """See `ApplyStage.send`."""
         binding, intent = prepared.binding, prepared.intent
-        tried = Attempt("apply", binding.gvk, intent.key)
+        tried = VerbCall("apply", binding.gvk, intent.key)
         check_write(
             prepared.obj,
             tried,

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import msgspec
 
-from steersman.client.bindings import Attempt
+from steersman.client.bindings import VerbCall
 from steersman.client.foreign_changes import explains, explains_deletion
 from steersman.client.request_sender import RequestSender
 from steersman.client.stages.observers import Before, Write, WriteObserver
@@ -41,16 +41,16 @@ class ObservedSender:
         self._observers = observers
         self._before = before
 
-    def warn(self, text: str, tried: Attempt) -> None:
+    def warn(self, text: str, tried: VerbCall) -> None:
         """Report a write that is allowed but probably a mistake."""
         self._sender.warn(text, tried)
 
-    def warn_once(self, about: tuple[str, ...], text: str, tried: Attempt) -> None:
+    def warn_once(self, about: tuple[str, ...], text: str, tried: VerbCall) -> None:
         """See `RequestSender.warn_once`."""
         self._sender.warn_once(about, text, tried)
 
     async def fetch(
-        self, request: HttpRequest, decode: Callable[[bytes], AnyObject], *, tried: Attempt, reads: str = ""
+        self, request: HttpRequest, decode: Callable[[bytes], AnyObject], *, tried: VerbCall, reads: str = ""
     ) -> AnyObject:
         """Send and return the object in the response, reporting it as written."""
         if not _writes(request):
@@ -64,7 +64,7 @@ class ObservedSender:
         return obj
 
     async def delete(
-        self, request: HttpRequest, decode: Callable[[bytes], AnyObject], *, tried: Attempt, reads: str = ""
+        self, request: HttpRequest, decode: Callable[[bytes], AnyObject], *, tried: VerbCall, reads: str = ""
     ) -> AnyObject | None:
         """Send a deletion: an object marked for deletion is reported as written, one that is gone as deleted."""
         before = self._known(tried)
@@ -84,7 +84,7 @@ class ObservedSender:
                 observer.deleted(tried.kind, tried.key, uid)
         return None
 
-    async def delete_many(self, request: HttpRequest, *, tried: Attempt, namespace: str = "") -> bytes:
+    async def delete_many(self, request: HttpRequest, *, tried: VerbCall, namespace: str = "") -> bytes:
         """Send a deletion of a collection: the response lists the objects as they were before."""
         if not _writes(request) or tried.kind is None:
             return await self._sender.delete_many(request, tried=tried)
@@ -105,11 +105,11 @@ class ObservedSender:
                 observer.touched(tried.kind, key)
         return body
 
-    def _known(self, tried: Attempt) -> bytes | None:
+    def _known(self, tried: VerbCall) -> bytes | None:
         return self._before(tried.kind, tried.key) if tried.kind and isinstance(tried.key, Key) else None
 
     def _written(
-        self, request: HttpRequest, tried: Attempt, obj: Object | Unstructured, *, certain: Callable[[], bool]
+        self, request: HttpRequest, tried: VerbCall, obj: Object | Unstructured, *, certain: Callable[[], bool]
     ) -> None:
         version = resource_version_of(obj)
         if tried.kind is None or not version or obj.kind != tried.kind.kind:
@@ -119,7 +119,7 @@ class ObservedSender:
         for observer in self._observers:
             observer.written(write, obj)
 
-    def _touched(self, request: HttpRequest, tried: Attempt) -> None:
+    def _touched(self, request: HttpRequest, tried: VerbCall) -> None:
         if _writes(request) and tried.kind is not None:
             for observer in self._observers:
                 observer.touched(tried.kind, tried.key if isinstance(tried.key, Key) else None)
@@ -132,7 +132,7 @@ class ObservedSender:
 class _Unknown:
     """Reports a write with an unknown outcome to the observers; cancellation counts as unknown."""
 
-    def __init__(self, observers: tuple[WriteObserver, ...], request: HttpRequest, tried: Attempt) -> None:
+    def __init__(self, observers: tuple[WriteObserver, ...], request: HttpRequest, tried: VerbCall) -> None:
         self._observers = observers
         self._request = request
         self._tried = tried

@@ -17,7 +17,7 @@ from typing import Self
 import msgspec
 from msgspec.structs import replace
 
-from steersman.client.bindings import Attempt
+from steersman.client.bindings import VerbCall
 from steersman.client.checks import check_write
 from steersman.client.kind_bindings import KindBindings
 from steersman.client.request_sender import RequestSender
@@ -91,6 +91,6 @@ class Pipeline(msgspec.Struct, frozen=True):
         """The name under which this program owns fields, followed by its earlier names."""
         return self.settings.field_managers
 
-    def check(self, obj: Object | Unstructured, tried: Attempt, *, subresource: str = "") -> None:
+    def check(self, obj: Object | Unstructured, tried: VerbCall, *, subresource: str = "") -> None:
         """Check an object before it is sent."""
         check_write(obj, tried, validate=self.settings.validate, warn=self.sender.warn, subresource=subresource)

@@ -6,7 +6,7 @@ from typing import Any, Generic
 
 import msgspec
 
-from steersman.client.bindings import Attempt, Binding
+from steersman.client.bindings import Binding, VerbCall
 from steersman.client.kind_bindings import KindBindings
 from steersman.client.stages.observers import Intent
 from steersman.client.stages.write_settings import WriteSettings
@@ -91,13 +91,13 @@ async def prepare_apply(
     manager = field_manager or settings.field_manager
     if not manager:
         raise ValueError(
-            f"{Attempt('apply', binding.gvk, key)}: apply needs a field manager; write"
+            f"{VerbCall('apply', binding.gvk, key)}: apply needs a field manager; write"
             " Manager(name='site-operator') or Client.connect(field_manager='site-operator'). The server records"
             " field ownership under this name: keep it the same across runs"
         )
     if was_read(obj):
         raise NotAnIntent(
-            f"{Attempt('apply', binding.gvk, key)}: the object was read from the server, and applying it would"
+            f"{VerbCall('apply', binding.gvk, key)}: the object was read from the server, and applying it would"
             " claim all its fields; build an object with the fields you want to set, or call update() or"
             " patch_from()"
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Coroutine
 from typing import Any, TypeAlias
 
-from steersman.client.bindings import Attempt, Binding
+from steersman.client.bindings import Binding, VerbCall
 from steersman.client.request_sender import RequestSender
 from steersman.client.stages.observed_sender import ObservedSender
 from steersman.objects import Key
@@ -42,5 +42,5 @@ def send_write(
         headers=(("Accept", JSON), ("Content-Type", media_type)),
         body=body,
     )
-    tried = Attempt(verb, binding.gvk, key, subresource)
+    tried = VerbCall(verb, binding.gvk, key, subresource)
     return sender.fetch(request, binding.decode, tried=tried, reads=binding.reads)

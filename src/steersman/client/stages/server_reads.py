@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from steersman.aio import collector_paused
-from steersman.client.bindings import Attempt, Binding
+from steersman.client.bindings import Binding, VerbCall
 from steersman.client.kind_bindings import KindBindings, MetadataBindings
 from steersman.client.request_sender import RequestSender
 from steersman.client.results import ListOf, Undecodable
@@ -119,7 +119,7 @@ class ServerReads:
         key = self.kinds.key(binding, key)
         query = (("resourceVersion", resource_version),) if resource_version else ()
         request = HttpRequest(method="GET", path=binding.path(*key), query=query, headers=self.accept_object)
-        tried = Attempt("get", binding.gvk, key)
+        tried = VerbCall("get", binding.gvk, key)
         return await self.sender.fetch(request, binding.decode, tried=tried, reads=binding.reads)
 
     async def _page(
@@ -129,7 +129,7 @@ class ServerReads:
         request = HttpRequest(
             method="GET", path=binding.path(namespace or ""), query=options.to_query(), headers=self.accept_list
         )
-        tried = Attempt("list", binding.gvk, f"in namespace {namespace}" if namespace and binding.namespaced else "")
+        tried = VerbCall("list", binding.gvk, f"in namespace {namespace}" if namespace and binding.namespaced else "")
         body = await self.sender.send(request, tried=tried)
         try:
             page = split_list(body)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import Any, TypeVar, Unpack, overload
 
-from steersman.client.bindings import Attempt
+from steersman.client.bindings import VerbCall
 from steersman.client.discovery import Discovery
 from steersman.client.results import ListOf
 from steersman.client.selections import AnyKind, KeyLike, ListSelection, ReadSelection, WatchSelection
@@ -77,7 +77,7 @@ class Reader:
         binding = await kinds.bind(kind)
         key = kinds.key(binding, key)
         request = HttpRequest(method="GET", path=binding.path(*key, subresource), headers=(("Accept", JSON),))
-        tried = Attempt(f"get {subresource} of", binding.gvk, key)
+        tried = VerbCall(f"get {subresource} of", binding.gvk, key)
         return await self.pipeline.server.sender.fetch(request, lambda raw: decode(returns, raw), tried=tried)
 
     @overload

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from steersman.client.bindings import Attempt, Binding
+from steersman.client.bindings import Binding, VerbCall
 from steersman.client.checks import check_constraints, check_whole
 from steersman.client.results import OperationResult
 from steersman.client.retries import retry_on_conflict
@@ -71,7 +71,7 @@ async def save(pipeline: Pipeline, obj: AnyObject) -> OperationResult[AnyObject]
     saved = obj
     key = pipeline.kinds.key(binding, obj.key)
     if object_changed or (status_changed and not split):
-        tried = Attempt("update", binding.gvk, key)
+        tried = VerbCall("update", binding.gvk, key)
         check_whole(obj, tried)
         if pipeline.settings.validate:
             check_constraints(obj, tried)

@@ -14,7 +14,7 @@ from typing import Any, Self, TypeAlias, TypedDict, TypeVar, Unpack, overload
 
 import msgspec
 
-from steersman.client.bindings import Attempt
+from steersman.client.bindings import VerbCall
 from steersman.client.checks import (
     OWNER_ENDS,
     STATUS_IGNORED,
@@ -135,7 +135,7 @@ class Verbs(Reader):
         """
         binding = await self.pipeline.kinds.bind_object(obj)
         key = Key(obj.key.namespace or self.namespace if binding.namespaced else "", obj.key.name)
-        tried = Attempt("create", binding.gvk, key)
+        tried = VerbCall("create", binding.gvk, key)
         check_new(obj, tried)
         if owner is not None:
             obj = owned_by(obj, owner, key)
@@ -203,7 +203,7 @@ class Verbs(Reader):
         """Replace an object with its read state plus your changes. A newer version on the server is a `Conflict`."""
         binding = await self.pipeline.kinds.bind_object(obj)
         key = self.pipeline.kinds.key(binding, obj.key)
-        tried = Attempt("update", binding.gvk, key)
+        tried = VerbCall("update", binding.gvk, key)
         check_whole(obj, tried)
         self.pipeline.check(obj, tried, subresource=subresource)
         options = self.pipeline.settings.options(dry_run=dry_run, field_validation=field_validation)
@@ -230,7 +230,7 @@ class Verbs(Reader):
         )
         subresource, named = options.get("subresource", ""), self.pipeline.kinds.key(binding, key)
         if not subresource and isinstance(kind, type) and has_status_subresource(kind) and touches_status(patch):
-            self.pipeline.sender.warn(STATUS_IGNORED, Attempt("patch", binding.gvk, named))
+            self.pipeline.sender.warn(STATUS_IGNORED, VerbCall("patch", binding.gvk, named))
         return await send_write(
             self.pipeline.sender, "patch", binding, named, body, sent, subresource=subresource, media_type=media_type
         )
@@ -252,12 +252,12 @@ class Verbs(Reader):
             version = resource_version_of(before)
             if not version:
                 raise ValueError(
-                    f"{Attempt('patch', binding.gvk, before.key)}: lock=True needs an object that was read"
+                    f"{VerbCall('patch', binding.gvk, before.key)}: lock=True needs an object that was read"
                 )
             difference.setdefault("metadata", {})["resourceVersion"] = version
         options, key = self.pipeline.settings.options(dry_run=dry_run), self.pipeline.kinds.key(binding, after.key)
         if not subresource and ignored_status(after) and "status" in difference:
-            self.pipeline.sender.warn(STATUS_IGNORED, Attempt("patch", binding.gvk, key))
+            self.pipeline.sender.warn(STATUS_IGNORED, VerbCall("patch", binding.gvk, key))
         body = msgspec.json.encode(difference)
         return await send_write(
             self.pipeline.sender, "patch", binding, key, body, options, subresource=subresource, media_type=MERGE_PATCH
@@ -293,7 +293,7 @@ class Verbs(Reader):
         if known is not None:
             return known
         if owner is not None:
-            self._warn_of_end(owner, Attempt("apply", prepared.binding.gvk, prepared.intent.key))
+            self._warn_of_end(owner, VerbCall("apply", prepared.binding.gvk, prepared.intent.key))
         return await pipeline.applies.send(prepared)
 
     @overload
@@ -337,7 +337,7 @@ class Verbs(Reader):
             dry_run=options.get("dry_run", False),
         )
         request = HttpRequest(method="DELETE", path=binding.path(*key), headers=_JSON_BODY, body=sent.to_body())
-        tried = Attempt("delete", binding.gvk, key)
+        tried = VerbCall("delete", binding.gvk, key)
         try:
             return await self.pipeline.sender.delete(request, binding.decode, tried=tried, reads=binding.reads)
         except NotFound:
@@ -370,7 +370,7 @@ class Verbs(Reader):
             headers=_JSON_BODY,
             body=options.to_body(),
         )
-        tried = Attempt("delete all matching", binding.gvk)
+        tried = VerbCall("delete all matching", binding.gvk)
         await self.pipeline.sender.delete_many(request, tried=tried, namespace=namespace or "")
 
     async def create_or_update(self, obj: AnyObject, mutate: Callable[[AnyObject], None]) -> OperationResult[AnyObject]:
@@ -406,7 +406,7 @@ class Verbs(Reader):
         """
         return await save(self.pipeline, obj)
 
-    def _warn_of_end(self, owner: Object | Unstructured, tried: Attempt) -> None:
+    def _warn_of_end(self, owner: Object | Unstructured, tried: VerbCall) -> None:
         """Warn of a child of an owner that is being deleted, once for each owner and kind."""
         if owner.deleting:
             text = OWNER_ENDS.format(owner=f"{owner.kind} {owner.key}")
