@@ -13,7 +13,7 @@ import pytest
 
 from steersman.aio import AwaitCheck, MissingAwait, Supervisor
 from steersman.controller import Done
-from steersman.controller.attempts import Failed, attempt
+from steersman.controller.results import Failure, result_of
 from steersman.kinds.core_v1 import ConfigMap
 from steersman.objects import ObjectMeta
 
@@ -27,8 +27,8 @@ def _no_origins():
 
 
 async def failure_of(work: Any) -> str:
-    result = await attempt(work, timeout=5)
-    assert isinstance(result, Failed)
+    result = await result_of(work, timeout=5)
+    assert isinstance(result, Failure)
     assert (result.crashed, result.terminal) == (True, False)
     assert isinstance(result.error, MissingAwait)
     return str(result.error)
@@ -80,8 +80,8 @@ async def test_an_error_says_what_was_not_awaited(client) -> None:
         client.find(ConfigMap, "page")
         raise ValueError("no page")
 
-    result = await attempt(dropped(), timeout=5)
-    assert isinstance(result, Failed)
+    result = await result_of(dropped(), timeout=5)
+    assert isinstance(result, Failure)
     assert isinstance(result.error, ValueError)
     [note] = result.error.__notes__
     assert note.startswith("find(...) was called without await at ")
@@ -90,8 +90,8 @@ async def test_an_error_says_what_was_not_awaited(client) -> None:
         found: Any = client.find(ConfigMap, "page")
         return found.data
 
-    result = await attempt(used(), timeout=5)
-    assert isinstance(result, Failed)
+    result = await result_of(used(), timeout=5)
+    assert isinstance(result, Failure)
     assert result.error.__notes__ == ["The value comes from a call without await. Write await before the call."]
     with warnings.catch_warnings(action="ignore"):  # the error kept it until now
         del result
@@ -107,7 +107,7 @@ async def test_coroutines_of_others_lead_to_the_warning_of_python(client) -> Non
         return Done()
 
     with pytest.warns(RuntimeWarning, match="helper' was never awaited") as caught:
-        assert isinstance(await attempt(reconcile(), timeout=5), Done)
+        assert isinstance(await result_of(reconcile(), timeout=5), Done)
     assert (caught[0].filename, caught[0].lineno) == (__file__, reconcile.__code__.co_firstlineno + 1)
 
 
@@ -120,7 +120,7 @@ async def test_a_coroutine_that_the_collector_finds_fails_no_other_reconcile(cli
     cycle.append(cycle)
     del cycle
     with pytest.warns(RuntimeWarning, match="find' was never awaited"):
-        assert isinstance(await attempt(reconcile(), timeout=5), Done)
+        assert isinstance(await result_of(reconcile(), timeout=5), Done)
 
 
 async def test_a_task_that_outlives_its_reconcile_leads_to_the_warning_of_python(client) -> None:
@@ -136,7 +136,7 @@ async def test_a_task_that_outlives_its_reconcile_leads_to_the_warning_of_python
             started.append(tasks.start(later(), name="later"))
             return Done()
 
-        assert isinstance(await attempt(reconcile(), timeout=5), Done)
+        assert isinstance(await result_of(reconcile(), timeout=5), Done)
         ended.set()
         with pytest.warns(RuntimeWarning, match="find' was never awaited"):
             await started[0]

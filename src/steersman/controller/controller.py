@@ -25,7 +25,6 @@ from typing import Any, TypeAlias, assert_never
 import msgspec
 
 from steersman.aio import Supervisor, new_uid, now, randomness
-from steersman.controller.attempts import Conflicted, Failed, Result, attempt
 from steersman.controller.causes import Cause, Request, What
 from steersman.controller.context import NO_EVENTS, Context, Events, ReconcileLogger, Reconciler, reconcile_in
 from steersman.controller.failure_reports import FailureReports
@@ -34,6 +33,7 @@ from steersman.controller.outcomes import Done, Outcome, Requeue, RequeueAfter
 from steersman.controller.queue.queue import Queue, QueueClosed
 from steersman.controller.queue.state import Taken
 from steersman.controller.records import ControllerStatistics, KeyRecord, QueuePlace, Records, ResultLabel
+from steersman.controller.results import Conflicted, Failure, Result, result_of
 from steersman.controller.sources.source import EXITS, Source
 from steersman.controller.sources.source_runner import SourceRunner
 from steersman.controller.spans import ReconcileSpan, begin_reconcile
@@ -178,7 +178,7 @@ class Controller:
         run = self._begin(taken)
         label: ResultLabel
         try:
-            result = await self._attempt(run)
+            result = await self._result_of(run)
             match result:
                 case Done():
                     queue.forget(request)
@@ -195,11 +195,11 @@ class Controller:
                     count = queue.failures(request)
                     words = self._failures.conflict(run.logger, request, error, count=count, delay=delay)
                     label = "error" if words else "conflict"
-                case Failed(error) if result.terminal:
+                case Failure(error) if result.terminal:
                     queue.forget(request)
                     words = self._failures.failure(run.logger, request, error, "failed for good, waiting for a change")
                     label = "terminal_error"
-                case Failed(error):
+                case Failure(error):
                     cause = run.cause("retry", error_words(error)[:200])
                     delay = queue.retry(request, cause, at_least=result.at_least)
                     count = queue.failures(request)
@@ -230,18 +230,20 @@ class Controller:
             fields["trace"] = span.traceparent
         return _Run(taken, reconcile_id, began, log, span, ReconcileLogger(self._log, fields))
 
-    async def _attempt(self, run: _Run) -> Result:
+    async def _result_of(self, run: _Run) -> Result:
         """Run the reconciler. A cause that arrives meanwhile is queued at the end, unless it echoes one of its writes."""
         request = run.taken.request
         self._echoes.begin(request, run.log)
         try:
-            return await attempt(self._call(run), timeout=self.options.timeout, stopping=lambda: self._workers.stopping)
+            return await result_of(
+                self._call(run), timeout=self.options.timeout, stopping=lambda: self._workers.stopping
+            )
         finally:
             for cause, priority in self._echoes.end(request, _time()):
                 self._queue.add(request, cause, priority=priority)
 
     async def _call(self, run: _Run) -> Outcome:
-        """Start inside the attempt, so that a failure to start is also a failure of the key."""
+        """Start inside `result_of`, so that a failure to start is also a failure of the key."""
         request, causes = run.taken.request, run.taken.causes
         client, hot = self._client(run.log), self._loops.words(request, _time())
         context = Context(client, request, causes, run.logger, run.id, self._events, self._registry, self.name, hot)
@@ -287,8 +289,8 @@ class Controller:
                 failures=self._queue.failures(request),
                 last_error=words,
                 last_error_at=finished if words else None,
-                timed_out=isinstance(result, Failed) and result.timed_out,
-                crashed=isinstance(result, Failed) and result.crashed,
+                timed_out=isinstance(result, Failure) and result.timed_out,
+                crashed=isinstance(result, Failure) and result.crashed,
                 trace=run.span.traceparent,
                 loop=loop,
             )

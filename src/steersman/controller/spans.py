@@ -9,9 +9,9 @@ Guarantees
 
 from __future__ import annotations
 
-from steersman.controller.attempts import Conflicted, Failed, Result
 from steersman.controller.causes import Cause, Causes, Request
 from steersman.controller.records import ResultLabel
+from steersman.controller.results import Conflicted, Failure, Result
 from steersman.controller.writes.traces import WriteTraces
 from steersman.controller.writes.write_log import WriteLog
 from steersman.telemetry import NO_SPAN, Span, SpanLink, begin_span, error_words, is_tracing
@@ -37,7 +37,7 @@ class ReconcileSpan:
         self._span.set_attribute("steersman.writes", log.total)
         if isinstance(result, Conflicted):
             self._span.add_event("conflict", {"message": error_words(result.error)})
-        elif isinstance(result, Failed):
+        elif isinstance(result, Failure):
             self._span.fail(result.error)
 
     def end(self) -> None:

@@ -34,7 +34,7 @@ from steersman.controller import (
     Requeue,
     RequeueAfter,
 )
-from steersman.controller.attempts import Conflicted, Failed, attempt
+from steersman.controller.results import Conflicted, Failure, result_of
 from steersman.errors import PlanFailed, ReconcileStuck
 from steersman.manager import LAST_SECONDS, Manager
 from steersman.patterns import ChildIdentity, DaemonRuns, External, MachineReconciler
@@ -179,7 +179,7 @@ class Trials:
         try:
             for _ in range(ROUNDS):
                 before, own = self._planned.changes_of(this), self._own(this)
-                result = await attempt(plan.reconciler.reconcile(ctx, request), timeout=plan.options.timeout)
+                result = await result_of(plan.reconciler.reconcile(ctx, request), timeout=plan.options.timeout)
                 trial.error, trial.outcome = "", None
                 match result:
                     case Done() | Requeue() | RequeueAfter():
@@ -188,7 +188,7 @@ class Trials:
                     case Conflicted(error):
                         trial.error, again = str(error), True
                         before = -1
-                    case Failed(error):
+                    case Failure(error):
                         trial.error, again = f"{type(error).__name__}: {error}", False
                 if not again or self._planned.changes_of(this) == before:
                     break

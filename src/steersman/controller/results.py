@@ -31,7 +31,7 @@ class Conflicted(msgspec.Struct, frozen=True):
     error: BaseException
 
 
-class Failed(msgspec.Struct, frozen=True):
+class Failure(msgspec.Struct, frozen=True):
     """The code failed."""
 
     error: BaseException
@@ -44,7 +44,7 @@ class Failed(msgspec.Struct, frozen=True):
     crashed: bool = False
 
 
-Result: TypeAlias = Outcome | Conflicted | Failed
+Result: TypeAlias = Outcome | Conflicted | Failure
 
 
 #: Exceptions that indicate a bug; in Go, these would be panics.
@@ -69,7 +69,7 @@ class TimedOut(Exception):
     """A reconcile took longer than its controller allows."""
 
 
-async def attempt(
+async def result_of(
     work: Awaitable[Outcome],
     *,
     timeout: float | None,  # noqa: ASYNC109 - the caller's promise
@@ -78,12 +78,12 @@ async def attempt(
     """Await the work within the time limit.
 
     ``stopping`` returns whether the owner of this task has cancelled it. The task's own count of cancellations cannot:
-    user code may have raised it. Without ``stopping``, an enclosing attempt has to check.
+    user code may have raised it. Without ``stopping``, an enclosing call has to check.
     """
     task = asyncio.current_task()
     assert task is not None
     before = task.cancelling()
-    result = await _attempt(task, work, timeout, stopping or (lambda: task.cancelling() > before))
+    result = await _result_of(task, work, timeout, stopping or (lambda: task.cancelling() > before))
     if stopping is None:
         return result
     if task.cancelling() > before and not stopping():
@@ -102,7 +102,7 @@ async def _discard_cancellations(task: asyncio.Task[Any], before: int) -> None:
         task.uncancel()
 
 
-async def _attempt(
+async def _result_of(
     task: asyncio.Task[Any],
     work: Awaitable[Outcome],
     timeout: float | None,  # noqa: ASYNC109 - as above
@@ -114,39 +114,39 @@ async def _attempt(
             with AwaitCheck():
                 return _read(await work)
     except TimeoutError as error:
-        return _late(timeout, error) if limit.expired() else failure(error)
+        return _late(timeout, error) if limit.expired() else result_of_error(error)
     except asyncio.CancelledError as error:
         if limit.expired() and task.cancelling():
             # A cancellation left behind by the code prevents TimeoutError.
             return _late(timeout, error)
         if stopping():
             raise
-        return Failed(error)
+        return Failure(error)
     except BaseException as error:
         # User code fails only its own key, even with a BaseException, such as the panic of an extension.
         if any(isinstance(member, _EXITS) for member in error_leaves(error)):
             raise
-        return failure(error)
+        return result_of_error(error)
 
 
-def _late(timeout: float | None, error: BaseException) -> Failed:
+def _late(timeout: float | None, error: BaseException) -> Failure:
     late = TimedOut(f"it took longer than {timeout:g} seconds and was cancelled; raise timeout= or do less at once")
     late.__cause__ = error.__cause__
-    return Failed(late, timed_out=True)
+    return Failure(late, timed_out=True)
 
 
-def failure(error: BaseException) -> Result:
+def result_of_error(error: BaseException) -> Result:
     """Classify an exception. An exception group counts as what all its members are."""
     members = error_leaves(error)
     for member in members:
         _explain(member)
     if any(isinstance(member, TerminalError) for member in members):
-        return Failed(error, terminal=True)
+        return Failure(error, terminal=True)
     if all(_is_conflict(member) for member in members):
         return Conflicted(error)
     waits = [member.retry_after or 0.0 for member in members if isinstance(member, StatusError)]
     crashed = any(isinstance(member, _MISTAKES) for member in members)
-    return Failed(error, at_least=max(waits, default=0.0), crashed=crashed)
+    return Failure(error, at_least=max(waits, default=0.0), crashed=crashed)
 
 
 def _explain(error: BaseException) -> None:
@@ -176,7 +176,7 @@ def _read(outcome: object) -> Result:
             returned = f"reconcile returned {outcome!r}"
             if outcome is None:
                 returned = "reconcile returned None: on this path it ends without return"
-            return Failed(
+            return Failure(
                 TypeError(f"{returned}; return Done(), Requeue() or RequeueAfter(seconds)"),
                 terminal=True,
                 crashed=True,
