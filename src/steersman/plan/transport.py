@@ -95,7 +95,7 @@ class PlanTransport(TransportWrapper):
         named = part(cast("Tree", tree), "metadata").get("name") if isinstance(tree, dict) else None
         place = Location.of(path, path.name or named)
         async with self._locks[place]:
-            return await self._write(_Attempt(request, path, place, tree, seconds))
+            return await self._write(_ObjectWrite(request, path, place, tree, seconds))
 
     async def close(self) -> None:
         """Close the inner transport."""
@@ -103,66 +103,66 @@ class PlanTransport(TransportWrapper):
 
     # writing
 
-    async def _write(self, attempt: _Attempt) -> Response:
-        planned = self._planned.get(attempt.place)
-        if planned is not None and (known := self._write_planned(attempt, planned)) is not None:
+    async def _write(self, write: _ObjectWrite) -> Response:
+        planned = self._planned.get(write.place)
+        if planned is not None and (known := self._write_planned(write, planned)) is not None:
             return known
         before = planned.before if planned is not None else None
-        if planned is None and attempt.path.name is not None:
-            before = await self._current(attempt)
+        if planned is None and write.path.name is not None:
+            before = await self._current(write)
         if planned is not None and before is not None and planned.after is not None:
             try:
-                attempt = attempt.rebased(before, planned.after)
+                write = write.rebased(before, planned.after)
             except JsonPatchError:
                 return answer(422, failure(422, "Invalid", _FAILED_TEST))
-        request = dry_run_of(attempt.request, attempt.path, self._real(attempt.path, attempt.tree))
-        async with await self._inner.send(request, timeout=attempt.timeout) as response:
+        request = dry_run_of(write.request, write.path, self._real(write.path, write.tree))
+        async with await self._inner.send(request, timeout=write.timeout) as response:
             body = await response.read()
         result = tree_in(body)
         if response.status >= 300 or result is None:
-            return self._not_done(attempt, response, body, result)
-        shown = self._record(attempt, before, response.status, body, result)
+            return self._not_done(write, response, body, result)
+        shown = self._record(write, before, response.status, body, result)
         return BufferedResponse(
             response.status, response.headers, body if shown is None else msgspec.json.encode(shown)
         )
 
-    def _record(self, attempt: _Attempt, before: Tree | None, status: int, body: bytes, result: Tree) -> Tree | None:
+    def _record(self, write: _ObjectWrite, before: Tree | None, status: int, body: bytes, result: Tree) -> Tree | None:
         """Record what the server would do; returns the object to answer with, or None for the server's own answer."""
-        if attempt.request.method == "DELETE" and (is_gone(body) or not _is_deleting(before)):
-            return self._planned.deleted(attempt.place, before or {}, None if is_gone(body) else result)
-        if not _same_kind(result, before, attempt):
+        if write.request.method == "DELETE" and (is_gone(body) or not _is_deleting(before)):
+            return self._planned.deleted(write.place, before or {}, None if is_gone(body) else result)
+        if not _same_kind(result, before, write):
             # a Scale, or another view of the object: its effect on other fields of the object is not shown
-            self._planned.changed(attempt.place, before or {}, _scaled(before or {}, attempt, result))
+            self._planned.changed(write.place, before or {}, _scaled(before or {}, write, result))
             return None
         if before is None:
-            sent = cast("Tree", attempt.tree)
-            place = attempt.place
+            sent = cast("Tree", write.tree)
+            place = write.place
             if status == 201:
                 place = place._replace(name=place.name or self._planned.generated_name(place, sent))
                 result = with_stand_ins(result, sent, place.name, *place[:3])
             return self._planned.made(place, result, sent=sent)
         if _ends(before, result):
-            self._planned.deleted(attempt.place, before, None)
+            self._planned.deleted(write.place, before, None)
             # without a version, the cache reads it again and finds that it is gone
             return {**result, "metadata": {**part(result, "metadata"), "resourceVersion": ""}}
-        return self._planned.changed(attempt.place, before, result)
+        return self._planned.changed(write.place, before, result)
 
-    def _write_planned(self, attempt: _Attempt, planned: PlannedObject) -> Response | None:
+    def _write_planned(self, write: _ObjectWrite, planned: PlannedObject) -> Response | None:
         """Answer a write to an object that is only planned, or planned to be deleted; None to send a dry run."""
-        place, path, method = attempt.place, attempt.path, attempt.request.method
-        if planned.after is None and (method == "POST" or attempt.applies):
-            return self._make(attempt, _NOT_GONE) if planned.before is not None else None
+        place, path, method = write.place, write.path, write.request.method
+        if planned.after is None and (method == "POST" or write.applies):
+            return self._make(write, _NOT_GONE) if planned.before is not None else None
         if planned.after is None:
             return missing(path)
-        if attempt.expects_other(part(planned.after, "metadata")):
+        if write.expects_other(part(planned.after, "metadata")):
             words = "the object has been modified; please apply your changes to the latest version and try again"
             message = f'Operation cannot be fulfilled on {path.resource} "{place.name}": {words}'
             return answer(409, failure(409, "Conflict", message))
-        return None if planned.before is not None else self._write_made(attempt, planned, planned.after)
+        return None if planned.before is not None else self._write_made(write, planned, planned.after)
 
-    def _write_made(self, attempt: _Attempt, planned: PlannedObject, after: Tree) -> Response | None:
+    def _write_made(self, write: _ObjectWrite, planned: PlannedObject, after: Tree) -> Response | None:
         """Answer a write to an object that only the plan creates; None to send a dry run."""
-        place, path, method = attempt.place, attempt.path, attempt.request.method
+        place, path, method = write.place, write.path, write.request.method
         if method == "DELETE":
             self._planned.deleted(place, {}, None)
             details = {"name": place.name, "kind": path.resource, "uid": part(after, "metadata").get("uid")}
@@ -170,9 +170,9 @@ class PlanTransport(TransportWrapper):
             return answer(200, {**success, "details": details})
         if method == "POST":
             return answer(409, failure(409, "AlreadyExists", f"{path.resource} {place.name!r} already exists"))
-        if attempt.applies:
-            return self._make(attempt, _NO_NAMESPACE) if _NO_NAMESPACE in planned.notes else None
-        result = attempt.made_of(after)
+        if write.applies:
+            return self._make(write, _NO_NAMESPACE) if _NO_NAMESPACE in planned.notes else None
+        result = write.made_of(after)
         if result is None:
             return None
         sent = planned.sent or {}
@@ -182,9 +182,9 @@ class PlanTransport(TransportWrapper):
             sent = {**sent, **result}
         return answer(200, self._planned.made(place, result, sent=sent, note=_NO_OBJECT))
 
-    def _make(self, attempt: _Attempt, note: str) -> Response:
+    def _make(self, write: _ObjectWrite, note: str) -> Response:
         """Answer a creation that the server cannot try."""
-        place, tree = attempt.place, cast("Tree", attempt.tree)
+        place, tree = write.place, cast("Tree", write.tree)
         place = place._replace(name=place.name or self._planned.generated_name(place, tree))
         own: Tree = {"name": place.name, "uid": planned_uid(*place)}
         if place.namespace:
@@ -192,13 +192,13 @@ class PlanTransport(TransportWrapper):
         made = {**tree, "metadata": {**part(tree, "metadata"), **own}}
         return answer(201, self._planned.made(place, made, sent=tree, note=note))
 
-    def _not_done(self, attempt: _Attempt, response: Response, body: bytes, result: Tree | None) -> Response:
-        creates = attempt.request.method == "POST" or attempt.applies
-        if response.status == 404 and creates and self._planned.plans_namespace(attempt.path.namespace):
-            return self._make(attempt, _NO_NAMESPACE)
+    def _not_done(self, write: _ObjectWrite, response: Response, body: bytes, result: Tree | None) -> Response:
+        creates = write.request.method == "POST" or write.applies
+        if response.status == 404 and creates and self._planned.plans_namespace(write.path.namespace):
+            return self._make(write, _NO_NAMESPACE)
         if response.status not in _USUAL:
             words = str((result or {}).get("message") or f"the server returned {response.status}")
-            self._planned.rejected(_what(attempt.request, attempt.path, attempt.tree), words)
+            self._planned.rejected(_what(write.request, write.path, write.tree), words)
         return BufferedResponse(response.status, response.headers, body)
 
     async def _delete_many(self, request: HttpRequest, path: ResourcePath) -> Response:
@@ -222,12 +222,12 @@ class PlanTransport(TransportWrapper):
                     return outcome
         return BufferedResponse(200, response.headers, body)
 
-    async def _current(self, attempt: _Attempt) -> Tree | None:
+    async def _current(self, write: _ObjectWrite) -> Tree | None:
         """The object on the server; None if it does not exist or is unreadable."""
-        headers = [pair for pair in attempt.request.headers if pair[0].lower() not in {"accept", "content-type"}]
-        path = msgspec.structs.replace(attempt.path, subresource=None).path
+        headers = [pair for pair in write.request.headers if pair[0].lower() not in {"accept", "content-type"}]
+        path = msgspec.structs.replace(write.path, subresource=None).path
         request = HttpRequest("GET", path, headers=(*headers, ("Accept", JSON)))
-        async with await self._inner.send(request, timeout=attempt.timeout) as response:
+        async with await self._inner.send(request, timeout=write.timeout) as response:
             return tree_in(await response.read()) if response.status == 200 else None
 
     def _real(self, path: ResourcePath, tree: Any) -> Any:
@@ -292,7 +292,7 @@ class PlanTransport(TransportWrapper):
         return False
 
 
-class _Attempt(msgspec.Struct, frozen=True):
+class _ObjectWrite(msgspec.Struct, frozen=True):
     """A write to one object."""
 
     request: HttpRequest
@@ -318,7 +318,7 @@ class _Attempt(msgspec.Struct, frozen=True):
         uid, version = expected.get("uid"), expected.get("resourceVersion")
         return bool(uid and uid != metadata.get("uid")) or bool(version and version != metadata.get("resourceVersion"))
 
-    def rebased(self, before: Tree, planned: Tree) -> _Attempt:
+    def rebased(self, before: Tree, planned: Tree) -> _ObjectWrite:
         """A JSON patch of an object with planned changes as a merge patch of the object on the server, ``before``.
 
         The patch may test or extend what only the plan has, such as a finalizer of another controller.
@@ -350,13 +350,13 @@ def _sendable(tree: Tree) -> Tree:
     return {**tree, "metadata": metadata}
 
 
-def _same_kind(result: Tree, before: Tree | None, attempt: _Attempt) -> bool:
-    return not attempt.path.subresource or result.get("kind") == (before or {}).get("kind")
+def _same_kind(result: Tree, before: Tree | None, write: _ObjectWrite) -> bool:
+    return not write.path.subresource or result.get("kind") == (before or {}).get("kind")
 
 
-def _scaled(before: Tree, attempt: _Attempt, result: Tree) -> Tree:
+def _scaled(before: Tree, write: _ObjectWrite, result: Tree) -> Tree:
     """An object after a change of its scale."""
-    if attempt.path.subresource != "scale":
+    if write.path.subresource != "scale":
         return before
     return {**before, "spec": {**part(before, "spec"), "replicas": part(result, "spec").get("replicas", 0)}}
 
