@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 
 from steersman import Condition, Context, Done, ObjectMeta, Request, Resource, Spec, Status, set_condition
 from steersman.aio import now
-from steersman.controller import ControllerPlan, controller_for
+from steersman.controller import Blueprint, controller_for
 from steersman.kinds.core_v1 import ConfigMap, Secret, ServiceAccount
 from steersman.objects import Object
 
@@ -70,14 +70,14 @@ async def reconcile_children(ctx: Context, request: Request) -> Done:
     return Done()
 
 
-def _bare(reconcile: Callable[[Context, Request], object]) -> ControllerPlan:
+def _bare(reconcile: Callable[[Context, Request], object]) -> Blueprint:
     builder = controller_for(Site)
     for kind in CHILD_KINDS:
         builder.owns(kind)
     return builder.options(concurrency=CONCURRENCY).run_with(reconcile)  # type: ignore[arg-type]
 
 
-def _patterns() -> ControllerPlan:
+def _patterns() -> Blueprint:
     from steersman.patterns import generates  # noqa: PLC0415 - the other forms do without
 
     @generates(Site, children=CHILD_KINDS, declare=lambda builder: builder.options(concurrency=CONCURRENCY))
@@ -85,10 +85,10 @@ def _patterns() -> ControllerPlan:
         """All children of a site."""
         return list(children_of(site))
 
-    return site.plan()
+    return site.blueprint()
 
 
-FORMS: dict[str, Callable[[], ControllerPlan]] = {
+FORMS: dict[str, Callable[[], Blueprint]] = {
     "patterns": _patterns,
     "bare": lambda: _bare(reconcile_bare),
     "bare-children": lambda: _bare(reconcile_children),

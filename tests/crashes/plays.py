@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Self
 from samples.hands import claims_are_bound, quotas_are_counted, stateful_sets_run
 from samples.stage import load
 from steersman import Key, Object, ObjectMeta, Quantity
-from steersman.controller import ControllerPlan
+from steersman.controller import Blueprint
 from steersman.kinds.apps_v1 import StatefulSet
 from steersman.kinds.batch_v1 import CronJob
 from steersman.kinds.core_v1 import ConfigMap, Namespace, PersistentVolumeClaim, ResourceQuota, Secret, Service
@@ -64,7 +64,7 @@ class Play(ABC):
     async def __aexit__(self, *error: object) -> None:  # noqa: B027 - most have nothing to end
         """End what runs beside the operator."""
 
-    def hands(self) -> list[ControllerPlan]:
+    def hands(self) -> list[Blueprint]:
         """The controllers that make the children ready."""
         return []
 
@@ -126,7 +126,7 @@ class PostgresPlay(Play):
     def primary(self) -> type[Object]:
         return self.types.PostgresCluster
 
-    def hands(self) -> list[ControllerPlan]:
+    def hands(self) -> list[Blueprint]:
         return [claims_are_bound(), stateful_sets_run()]
 
     def spec(self, dice: random.Random) -> Any:
@@ -205,7 +205,7 @@ class NamespacePlay(Play):
     def primary(self) -> type[Object]:
         return self.types.ApplicationNamespace
 
-    def hands(self) -> list[ControllerPlan]:
+    def hands(self) -> list[Blueprint]:
         return [quotas_are_counted()]
 
     def spec(self, dice: random.Random) -> Any:

@@ -73,9 +73,9 @@ async def _play(
     log = folder / f"{name}.log"
     async with PLAYS[name](folder) as play, engine.client(field_manager="crashes") as client, Supervisor() as tasks:
         hands = Manager(client)
-        for plan in play.hands():
-            hands.add(plan)
-        if hands.plans:
+        for blueprint in play.hands():
+            hands.add(blueprint)
+        if hands.blueprints:
             tasks.start(hands.run(signals=False), name="hands")
         world = World(client, play.all_kinds)
         world.follow(tasks)

@@ -33,7 +33,7 @@ async def test_what_there_is_to_try_is_accepted(engine, namespace, name):
     """Every object of a docstring passes the server's validation, and every manager has something to run."""
     example = load(name)
     assert isinstance(example.manager, Manager)
-    assert example.manager.plans
+    assert example.manager.blueprints
     assert f"steersman run examples.{name}" in example.__doc__
     for manifest in re.findall(r"<<< '(.*?)'", example.__doc__, re.DOTALL):
         await engine.kubectl("create", "--dry-run=server", "-f", "-", f"--namespace={namespace}", stdin=manifest)

@@ -87,7 +87,7 @@ async def test_a_controller_is_added_and_removed_while_others_run(client, namesp
         await eventually(lambda: more.names == ["a"])
         assert sites.names == ["a"]
         assert kinds_of(manager) == {"Site", "ConfigMap"}
-        assert [plan.name for plan in manager.plans] == ["site", "configmap", "more-sites"]
+        assert [blueprint.name for blueprint in manager.blueprints] == ["site", "configmap", "more-sites"]
         assert [each.name for each in manager.controllers] == ["site", "configmap", "more-sites"]
         await eventually(lambda: manager.phase == "running")
 
@@ -118,7 +118,7 @@ async def test_removing_drains(client, namespace):
     async with running(manager), Supervisor() as tasks:
         await sites.held.wait()
         removing = tasks.start(manager.remove("site"), name="remove")
-        await eventually(lambda: manager.plans == ())
+        await eventually(lambda: manager.blueprints == ())
         assert not removing.done()
         with pytest.raises(ValueError, match='controller "site" is being removed'):
             manager.controller(Site).run_with(Seen(namespace))
@@ -146,10 +146,10 @@ async def test_what_a_new_controller_needs_and_is_not_cached_is_named(client, na
     manager.controller(Site).watches(Secret, map=lambda view: [], metadata_only=True).run_with(Seen(namespace))
     async with running(manager):
         await eventually(lambda: kinds_of(manager) == {"Site", "Secret"})
-        plan = controller_for(Secret).run_with(Seen(namespace))
+        blueprint = controller_for(Secret).run_with(Seen(namespace))
         with pytest.raises(ValueError, match=r"controller secret needs whole objects of Secret.*kinds=\{Secret"):
-            manager.add(plan)
-        assert [plan.name for plan in manager.plans] == ["site"]
+            manager.add(blueprint)
+        assert [blueprint.name for blueprint in manager.blueprints] == ["site"]
         # no controller needs the metadata any more: whole objects can be had
         await manager.remove("site")
         secrets = Seen(namespace)

@@ -84,4 +84,4 @@ def test_a_second_operator_of_ones_own_kind_may_leave_out_the_domain():
     async def noted(pg: Postgres, out: Outputs) -> Done:
         return Done()
 
-    assert noted.plan().conditions == ("Noted",)
+    assert noted.blueprint().conditions == ("Noted",)

@@ -82,7 +82,7 @@ async def test_results_are_causes_and_what_is_there_is_adopted(control_plane):
 async def test_an_object_that_vanishes_without_a_finalizer_makes_no_more_effects(control_plane):
     client, buckets = control_plane.client, Buckets()
     manager, answers = operator(buckets)
-    (external,) = manager.plans[0].sources
+    (external,) = manager.blueprints[0].sources
 
     async def refuse(key, obj):
         raise OSError("no route")

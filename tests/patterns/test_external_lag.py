@@ -103,13 +103,13 @@ def test_things_without_a_removal_are_refused():
             return Done()
 
     with pytest.raises(TypeError) as error:
-        Careless().plan()
+        Careless().blueprint()
     assert str(error.value) == (
         "class Careless: nothing removes what external disk creates, because the class has no"
         " finalizer; write @finalizer async def clean_up(self, obj, out) -> Done | Wait that calls"
         " remove(obj), or pass keep=True to External(...) if it should outlive the object"
     )
-    assert Careless(keep=True).plan().name == "postgres"
+    assert Careless(keep=True).blueprint().name == "postgres"
 
 
 class Slow(Cloud):

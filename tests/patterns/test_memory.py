@@ -65,11 +65,11 @@ def is_ready(found):
     return ready is not None and ready.status == "True"
 
 
-@pytest.mark.parametrize("what", ["class", "function", "plan"])
+@pytest.mark.parametrize("what", ["class", "function", "blueprint"])
 async def test_a_kind_may_be_namespaced_in_one_cluster_and_not_in_the_other(what):
     """What one cluster said of a kind would otherwise decide in the other where a child is looked for, and what is pruned."""
-    plan = Machine().plan()
-    makers = {"class": Machine, "function": lambda: function, "plan": lambda: plan}
+    blueprint = Machine().blueprint()
+    makers = {"class": Machine, "function": lambda: function, "blueprint": lambda: blueprint}
     async with AsyncExitStack() as stack:
         for definition in (Near, Wide, Near):
             plane = await stack.enter_async_context(ControlPlane())

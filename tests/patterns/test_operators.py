@@ -92,9 +92,9 @@ def test_a_decorated_function_is_still_the_function() -> None:
 
 
 def test_it_says_what_it_is() -> None:
-    plan = web.plan()
-    assert (plan.name, plan.primary) == ("site", Site)
-    assert [kind.__name__ for kind in plan.kinds()] == ["Site", "Deployment", "Service"]
+    blueprint = web.blueprint()
+    assert (blueprint.name, blueprint.primary) == ("site", Site)
+    assert [kind.__name__ for kind in blueprint.kinds()] == ["Site", "Deployment", "Service"]
     graph = web.machine
     assert (graph.name, graph.kind, graph.states[0].words) == ("web", "Site", "Serves a site.")
     assert graph.conditions == ("Ready",)
@@ -105,9 +105,9 @@ def test_options_are_those_of_a_machine() -> None:
     named = generates(
         Site, children=(ConfigMap,), retired=(Secret,), name="pages", ready="PagesReady", declare=told.append
     )
-    plan = named(lambda site: []).plan()
-    assert (plan.name, plan.conditions) == ("pages", ("PagesReady",))
-    assert [kind.__name__ for kind in plan.kinds()] == ["Site", "ConfigMap", "Secret"]
+    blueprint = named(lambda site: []).blueprint()
+    assert (blueprint.name, blueprint.conditions) == ("pages", ("PagesReady",))
+    assert [kind.__name__ for kind in blueprint.kinds()] == ["Site", "ConfigMap", "Secret"]
     assert len(told) == 1
 
 

@@ -59,7 +59,7 @@ def test_a_decorated_function_is_still_the_function() -> None:
     assert site_status(home(), Seen(home())) == SiteStatus(ready_replicas=0)
     told = site_status(home(), Seen(home(), [web(ready=2)]))
     assert (told.ready_replicas, told.conditions[0].message) == (2, "2 are ready")
-    assert site_status.plan().name == "site-status"
+    assert site_status.blueprint().name == "site-status"
 
 
 def test_seen_finds_by_kind_and_name() -> None:

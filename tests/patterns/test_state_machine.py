@@ -41,11 +41,17 @@ class Wide(StateMachine[Postgres], children=(StatefulSet, ClusterRole), retired=
 
 
 def test_a_machine_is_a_plan():
-    plan = Wide().plan()
-    assert (plan.name, plan.primary, plan.options.concurrency) == ("wide", Postgres, 7)
-    assert plan.kinds() == {Postgres: False, StatefulSet: False, ClusterRole: False, ConfigMap: True, Secret: False}
-    assert [source.name for source in plan.sources] == ["bells"]
-    assert plan.conditions == ("Ready", "PrimaryReady")
+    blueprint = Wide().blueprint()
+    assert (blueprint.name, blueprint.primary, blueprint.options.concurrency) == ("wide", Postgres, 7)
+    assert blueprint.kinds() == {
+        Postgres: False,
+        StatefulSet: False,
+        ClusterRole: False,
+        ConfigMap: True,
+        Secret: False,
+    }
+    assert [source.name for source in blueprint.sources] == ["bells"]
+    assert blueprint.conditions == ("Ready", "PrimaryReady")
     manager = Manager(name="databases")
     manager.add(Wide())
     assert manager.own_kinds == [Postgres]
@@ -196,7 +202,7 @@ async def test_a_kind_without_conditions_is_not_reported_on(control_plane):
 
 
 def test_the_finalizer_of_a_kind_of_kubernetes_has_our_name():
-    assert Silent().plan().reconciler.machine.finalizers(("op",)).current == "steersman.dev/op.service"
+    assert Silent().blueprint().reconciler.machine.finalizers(("op",)).current == "steersman.dev/op.service"
 
 
 PROGRAM = """\
@@ -313,7 +319,7 @@ async def test_it(pg: Postgres, secret: Secret, out: Outputs) -> None:
 manager = Manager(name="databases")
 manager.add(Cluster())
 manager.add(Cluster)  # wrong: a class
-manager.add("cluster")  # wrong: no plan
+manager.add("cluster")  # wrong: no blueprint
 """
 
 

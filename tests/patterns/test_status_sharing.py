@@ -21,7 +21,7 @@ from samples.postgres import (
 from steersman import Context, Manager, MergePatch, ObjectMeta, Request, Resource
 from steersman.aio import now
 from steersman.client.applied_intent import intent_of
-from steersman.controller import ControllerPlan, Done, controller_for
+from steersman.controller import Blueprint, Done, controller_for
 from steersman.kinds.apps_v1 import Deployment
 from steersman.kinds.core_v1 import ConfigMap, Secret
 from steersman.kinds.events_v1 import Event
@@ -90,7 +90,7 @@ def test_two_machines_with_one_condition_are_refused_where_they_are_added():
         "controllers postgres and second both set condition Ready of a Postgres, and would overwrite each other forever;"
         ' give one of them its own condition, such as ready="BackupReady"'
     )
-    assert [plan.name for plan in manager.plans] == ["postgres"]
+    assert [blueprint.name for blueprint in manager.blueprints] == ["postgres"]
 
 
 def test_two_controllers_that_make_the_same_kind_are_refused_where_they_are_added():
@@ -116,7 +116,7 @@ def test_a_machine_is_added_as_an_object():
     assert str(caught.value) == "manager.add(Cluster): this is a class; pass an instance: add(Cluster())"
 
 
-def auditor(how: str) -> ControllerPlan:
+def auditor(how: str) -> Blueprint:
     """A controller on the bare runtime that reports in the same status, and writes all conditions that it has read."""
 
     async def reconcile(ctx: Context, request: Request) -> Done:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from steersman import Context, Done, Quantity, Request
-from steersman.controller import ChannelSource, ControllerPlan, controller_for
+from steersman.controller import Blueprint, ChannelSource, controller_for
 from steersman.errors import NotFound
 from steersman.kinds.apps_v1 import StatefulSet, StatefulSetStatus
 from steersman.kinds.core_v1 import (
@@ -24,7 +24,7 @@ from steersman.kinds.core_v1 import (
 PROTECTION = "kubernetes.io/pvc-protection"
 
 
-def claims_are_bound() -> ControllerPlan:
+def claims_are_bound() -> Blueprint:
     """Every claim is bound at once, and let go when it is deleted, where no controllers look after volumes."""
 
     async def reconcile(ctx: Context, request: Request) -> Done:
@@ -42,7 +42,7 @@ def claims_are_bound() -> ControllerPlan:
     return controller_for(PersistentVolumeClaim, name="claims-are-bound").run_with(reconcile)
 
 
-def quotas_are_counted() -> ControllerPlan:
+def quotas_are_counted() -> Blueprint:
     """Every quota has been counted: nothing is used."""
 
     async def reconcile(ctx: Context, request: Request) -> Done:
@@ -59,7 +59,7 @@ def quotas_are_counted() -> ControllerPlan:
 
 def stateful_sets_run(
     ready: Callable[[StatefulSet], bool] = lambda _: True, *, again: ChannelSource | None = None
-) -> ControllerPlan:
+) -> Blueprint:
     """Every StatefulSet has the Pods that it asks for, and they are ready where ``ready`` says so."""
 
     async def reconcile(ctx: Context, request: Request) -> Done:

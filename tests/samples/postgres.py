@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from steersman import Client, Manager, ObjectMeta, Resource, Spec, Status
-from steersman.controller import ControllerPlan, Done, Planned
+from steersman.controller import Blueprint, Done, SupportsBlueprint
 from steersman.kinds.apps_v1 import Deployment, DeploymentSpec, DeploymentStatus
 from steersman.kinds.core_v1 import ConfigMap, Container, PodSpec, PodTemplateSpec
 from steersman.kinds.meta_v1 import LabelSelector
@@ -85,7 +85,7 @@ class Cluster(StateMachine[Postgres], children=(Deployment, ConfigMap)):
         return Done()
 
 
-def managed(*machines: Planned | ControllerPlan) -> Manager:
+def managed(*machines: SupportsBlueprint | Blueprint) -> Manager:
     """An operator of these machines."""
     manager = Manager(name="databases")
     for machine in machines:

@@ -102,8 +102,8 @@ async def running(
     writes: list[str] = []
     counted = client.with_transport(lambda transport: Writes(transport, writes))
     manager = Manager(counted, kinds=only, leader=leader, grace=grace)
-    for plan in example.manager.plans:
-        manager.add(plan)
+    for blueprint in example.manager.blueprints:
+        manager.add(blueprint)
     operator = Operator(manager, writes)
     async with Supervisor() as tasks:
         tasks.start(manager.run(), name=example.__name__)

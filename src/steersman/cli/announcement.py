@@ -9,7 +9,7 @@ import msgspec
 
 from steersman._version import __version__
 from steersman.cli.console import print_banner
-from steersman.controller import ControllerPlan
+from steersman.controller import Blueprint
 from steersman.manager import HttpEndpoints, Manager
 
 _log = logging.getLogger("steersman.run")
@@ -40,7 +40,7 @@ def announce(said: Announcement, *, readable: bool) -> None:
                 "server_version": said.version,
                 "config": said.origin,
                 "namespace": said.namespace,
-                "controllers": [_controller(plan) for plan in said.manager.plans],
+                "controllers": [_controller(blueprint) for blueprint in said.manager.blueprints],
             }
             | ({"endpoints": url} if (url := endpoints_url(said.endpoints)) else {}),
         )
@@ -51,8 +51,8 @@ def announce(said: Announcement, *, readable: bool) -> None:
 def _lines(said: Announcement) -> Iterator[tuple[str, str]]:
     yield "server", f"{said.server}, Kubernetes {said.version}"
     yield "config", f"{said.origin}, namespace {said.namespace}"
-    for plan in said.manager.plans:
-        yield "controllers", _controller(plan)
+    for blueprint in said.manager.blueprints:
+        yield "controllers", _controller(blueprint)
     if url := endpoints_url(said.endpoints):
         yield "debug page", f"{url}/debug"
     elif said.endpoints is None:
@@ -72,8 +72,8 @@ def endpoints_url(endpoints: HttpEndpoints | None) -> str:
     return f"{scheme}://{f'[{host}]' if ':' in host else host}:{endpoints.port}"
 
 
-def _controller(plan: ControllerPlan) -> str:
+def _controller(blueprint: Blueprint) -> str:
     """``site: Site, Deployment (owned), Secret (mapped)``."""
-    watched = [f"{watch.kind.gvk().kind}{f' ({watch.words})' if watch.words else ''}" for watch in plan.watches]
-    sources = [source.name for source in plan.sources]
-    return f"{plan.name}: {', '.join((*watched, *sources))}; {plan.options.concurrency} at once"
+    watched = [f"{watch.kind.gvk().kind}{f' ({watch.words})' if watch.words else ''}" for watch in blueprint.watches]
+    sources = [source.name for source in blueprint.sources]
+    return f"{blueprint.name}: {', '.join((*watched, *sources))}; {blueprint.options.concurrency} at once"

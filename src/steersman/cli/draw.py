@@ -23,7 +23,7 @@ from steersman.cli.managers import find_manager
 from steersman.cli.modules import load_module, look_here_first, module_and_name
 from steersman.cli.run import failure_of
 from steersman.client import Client, discover_config
-from steersman.controller import ControllerPlan
+from steersman.controller import Blueprint
 from steersman.errors import ConfigError
 from steersman.manager import Manager
 from steersman.objects import Key, Object, nearest
@@ -103,7 +103,7 @@ def _machines(module: ModuleType, attribute: str) -> list[_Machine]:
 
 def _can_be_drawn(value: object) -> bool:
     if isinstance(value, Manager):
-        return any(_of_plan(plan) is not None for plan in value.plans)
+        return any(_of_blueprint(blueprint) is not None for blueprint in value.blueprints)
     return _machine(value) is not None
 
 
@@ -117,10 +117,10 @@ def _machine(value: object) -> _Machine | None:
     """The machine of a class, function or object; None if it has none."""
     if isinstance(value, type):
         return _of_class(value)
-    plan: Any = getattr(value, "plan", None)
-    if isinstance(value, Manager) or not inspect.ismethod(plan):
+    blueprint: Any = getattr(value, "blueprint", None)
+    if isinstance(value, Manager) or not inspect.ismethod(blueprint):
         return None
-    return _of_plan(plan())
+    return _of_blueprint(blueprint())
 
 
 def _of_class(cls: Any) -> _Machine | None:
@@ -129,8 +129,8 @@ def _of_class(cls: Any) -> _Machine | None:
     return _Machine(graph, cls.kind) if isinstance(graph, MachineGraph) else None
 
 
-def _of_plan(plan: object) -> _Machine | None:
-    reconciler = plan.reconciler if isinstance(plan, ControllerPlan) else None
+def _of_blueprint(blueprint: object) -> _Machine | None:
+    reconciler = blueprint.reconciler if isinstance(blueprint, Blueprint) else None
     if not isinstance(reconciler, MachineReconciler):
         return None
     return _Machine(reconciler.machine.graph, reconciler.machine.kind)
@@ -139,9 +139,9 @@ def _of_plan(plan: object) -> _Machine | None:
 def _of_manager(manager: object, target: str) -> list[_Machine]:
     if not isinstance(manager, Manager):
         raise Failure(f"{target} makes its manager from a client, which is not available here; {_HOW}")
-    found = [each for plan in manager.plans if (each := _of_plan(plan)) is not None]
+    found = [each for blueprint in manager.blueprints if (each := _of_blueprint(blueprint)) is not None]
     if not found:
-        names = ", ".join(plan.name for plan in manager.plans)
+        names = ", ".join(blueprint.name for blueprint in manager.blueprints)
         has = f"its controllers ({names}) are plain reconcilers" if names else "it has no controllers"
         raise Failure(f"nothing to draw in {target}: {has}; {_HOW}")
     return found

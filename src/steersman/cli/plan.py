@@ -87,7 +87,7 @@ async def _plan(found: Manager | Maker, options: PlanOptions) -> Plan:
     namespace = options.namespaces[0] if len(options.namespaces) == 1 else config.namespace
     async with Client.connect(config, namespace=namespace, field_manager=field_manager_of(found)) as client:
         manager = found if isinstance(found, Manager) else await made_manager(found, client, options.target)
-        if not manager.plans:
+        if not manager.blueprints:
             raise Failure(
                 f"the manager {manager.name or options.target} has no controllers; add one: "
                 "manager.controller(KIND).run_with(RECONCILER)"

@@ -124,7 +124,7 @@ async def _prepare(
 ) -> Manager:
     """Make the manager, if necessary, and announce it."""
     manager = found if isinstance(found, Manager) else await made_manager(found, client, options.target)
-    if not manager.plans and not manager.webhooks.hooks:
+    if not manager.blueprints and not manager.webhooks.hooks:
         raise Failure(
             f"the manager {manager.name or options.target} has no controllers; add one: "
             "manager.controller(KIND).run_with(RECONCILER)"

@@ -15,6 +15,11 @@ Guarantees
 """
 
 from steersman.cache import ObjectEvent as ObjectEvent
+from steersman.controller.blueprint import (
+    Blueprint as Blueprint,
+    SupportsBlueprint as SupportsBlueprint,
+    WatchedKind as WatchedKind,
+)
 from steersman.controller.builder import (
     ControllerBuilder as ControllerBuilder,
     Register as Register,
@@ -41,11 +46,6 @@ from steersman.controller.outcomes import (
     Requeue as Requeue,
     RequeueAfter as RequeueAfter,
     TerminalError as TerminalError,
-)
-from steersman.controller.plan import (
-    ControllerPlan as ControllerPlan,
-    Planned as Planned,
-    WatchedKind as WatchedKind,
 )
 from steersman.controller.queue.queue import Queue as Queue, QueueClosed as QueueClosed
 from steersman.controller.queue.state import (
@@ -104,10 +104,10 @@ from steersman.controller.writes.reconcile_client import ReconcileClient as Reco
 from steersman.controller.writes.write_log import Write as Write, WriteLog as WriteLog, WriteObserver as WriteObserver
 
 __all__ = [
+    "Blueprint",
     "Cause",
     "ChannelSource",
     "ControllerBuilder",
-    "ControllerPlan",
     "Emit",
     "Events",
     "ObjectEvent",

@@ -15,11 +15,11 @@ from typing import Any, Generic, Literal, Protocol, Self, TypeVar, cast, get_arg
 
 import msgspec
 
+from steersman.controller.blueprint import Blueprint, WatchedKind, same_object
 from steersman.controller.causes import Request
 from steersman.controller.context import Context, ReconcileFunction, Reconciler
 from steersman.controller.options import RESYNC, ControllerOptions
 from steersman.controller.outcomes import Outcome, no_timedelta
-from steersman.controller.plan import ControllerPlan, WatchedKind, same_object
 from steersman.controller.queue.state import QueueOptions
 from steersman.controller.sources.mappers import MapFunction, Mapper, Owners, Through, check_kind, function_mapper
 from steersman.controller.sources.predicates import Predicate
@@ -47,10 +47,10 @@ def controller_for(
 def controller_for(
     kind: KindLike, *, name: str = "", namespaced: bool | None = None, register: Register | None = None
 ) -> ControllerBuilder[Any]:
-    """Begin a controller that reconciles objects of a kind; ``run_with`` completes it and returns its plan.
+    """Begin a controller that reconciles objects of a kind; ``run_with`` completes it and returns its blueprint.
 
     ```python
-    plan = (
+    blueprint = (
         controller_for(Site)
         .when(generation_changed())
         .owns(Deployment)
@@ -58,20 +58,20 @@ def controller_for(
         .options(concurrency=16)
         .run_with(reconcile)
     )
-    manager.add(plan)
+    manager.add(blueprint)
     ```
 
-    ``manager.controller(Site)`` begins the same and adds the plan to the manager. ``name`` defaults to the kind in lower
-    case. ``namespaced`` is only for a `Kind`: a class declares it. ``register`` is called with the complete plan.
+    ``manager.controller(Site)`` begins the same and adds the blueprint to the manager. ``name`` defaults to the kind in lower
+    case. ``namespaced`` is only for a `Kind`: a class declares it. ``register`` is called with the complete blueprint.
     """
     return ControllerBuilder(kind, name=name, namespaced=namespaced, register=register)
 
 
 class Register(Protocol):
-    """Accepts a complete plan, as a manager does."""
+    """Accepts a complete blueprint, as a manager does."""
 
-    def __call__(self, plan: ControllerPlan, /) -> None:
-        """Accept the plan."""
+    def __call__(self, blueprint: Blueprint, /) -> None:
+        """Accept the blueprint."""
         ...
 
 
@@ -254,7 +254,7 @@ class ControllerBuilder(Generic[T]):
         )
         return self
 
-    def run_with(self, reconciler: Reconciler[T] | ReconcileFunction) -> ControllerPlan:
+    def run_with(self, reconciler: Reconciler[T] | ReconcileFunction) -> Blueprint:
         """Complete the controller with its reconciler.
 
         That is an object with ``async def reconcile(self, ctx, request)``, or such a function.
@@ -267,7 +267,7 @@ class ControllerBuilder(Generic[T]):
         own = self._own or WatchedKind(kind=self._primary, mapper=same_object, resync=RESYNC)
         if own.resync == RESYNC:
             own = msgspec.structs.replace(own, resync=self._options.resync or None)
-        plan = ControllerPlan(
+        blueprint = Blueprint(
             name=self._name,
             primary=self._primary,
             watches=(own, *self._watches),
@@ -277,8 +277,8 @@ class ControllerBuilder(Generic[T]):
             namespaced=self._namespaced,
         )
         if self._register is not None:
-            self._register(plan)
-        return plan
+            self._register(blueprint)
+        return blueprint
 
     def _where(self, method: str, kind: object = None) -> str:
         place = f"controller({kind_name(self._primary)}).{method}"

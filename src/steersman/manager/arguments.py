@@ -1,6 +1,6 @@
-"""Checks of the arguments of `Manager` and of the plans added to it. Each error says what to write instead.
+"""Checks of the arguments of `Manager` and of the blueprints added to it. Each error says what to write instead.
 
-Two plans that would undo each other's work are rejected.
+Two blueprints that would undo each other's work are rejected.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from steersman.cache import KindOptions
 from steersman.client import Client
-from steersman.controller import ControllerPlan, KindLike, Owners, Planned, check_kind
+from steersman.controller import Blueprint, KindLike, Owners, SupportsBlueprint, check_kind
 from steersman.errors import ConfigError
 from steersman.manager.endpoints import HttpEndpoints
 from steersman.manager.leader import LeaderElection
@@ -125,27 +125,27 @@ def several(namespaces: Iterable[str]) -> tuple[str, ...]:
 
 
 def with_far_kinds(
-    kinds: Mapping[Any, KindOptions], plans: Iterable[ControllerPlan], namespaces: tuple[str, ...]
+    kinds: Mapping[Any, KindOptions], blueprints: Iterable[Blueprint], namespaces: tuple[str, ...]
 ) -> dict[Any, KindOptions]:
     """The options of kinds for a copy of a manager in fewer namespaces: it still reaches children in other ones."""
     reach = KindOptions(namespaces=namespaces)
-    return {**{kind: reach for plan in plans for kind in plan.across_namespaces}, **kinds}
+    return {**{kind: reach for blueprint in blueprints for kind in blueprint.across_namespaces}, **kinds}
 
 
-def plan_of(given: ControllerPlan | Planned, others: Iterable[ControllerPlan]) -> ControllerPlan:
-    """The plan of an argument of `Manager.add`, checked against the plans already added."""
-    if isinstance(given, ControllerPlan):
-        plan = given
+def blueprint_of(given: Blueprint | SupportsBlueprint, others: Iterable[Blueprint]) -> Blueprint:
+    """The blueprint of an argument of `Manager.add`, checked against the blueprints already added."""
+    if isinstance(given, Blueprint):
+        blueprint = given
     elif isinstance(given, type):
         raise TypeError(f"manager.add({given.__name__}): this is a class; pass an instance: add({given.__name__}())")
-    elif callable(getattr(given, "plan", None)):
-        plan = given.plan()
+    elif callable(getattr(given, "blueprint", None)):
+        blueprint = given.blueprint()
     else:
         raise _no_plan(given)
     for other in others:
-        if other.name != plan.name and other.primary.gvk().group_kind == plan.primary.gvk().group_kind:
-            _refuse_fights(other, plan)
-    return plan
+        if other.name != blueprint.name and other.primary.gvk().group_kind == blueprint.primary.gvk().group_kind:
+            _refuse_fights(other, blueprint)
+    return blueprint
 
 
 def _no_plan(given: object) -> TypeError:
@@ -162,33 +162,33 @@ def _no_plan(given: object) -> TypeError:
     )
 
 
-def check_cached(plan: ControllerPlan, uncached: Iterable[KindLike]) -> None:
+def check_cached(blueprint: Blueprint, uncached: Iterable[KindLike]) -> None:
     """Raise `ValueError` if a controller watches a kind that the manager does not cache: no event would reach it."""
     left_out = {kind.gvk() for kind in uncached}
-    for kind in plan.kinds():
+    for kind in blueprint.kinds():
         if kind.gvk() not in left_out:
             continue
         name = kind_name(kind)
-        if kind.gvk() == plan.primary.gvk():
+        if kind.gvk() == blueprint.primary.gvk():
             what = f"reconciles {name}"
-        elif kind.gvk().group_kind in _made(plan):
+        elif kind.gvk().group_kind in _made(blueprint):
             what = f"has children of kind {name}"
         else:
             what = f"watches {name}"
         raise ValueError(
-            f"controller {plan.name} {what}, but Manager(uncached=[{name}]) keeps {name} out of the cache, so no change of one"
+            f"controller {blueprint.name} {what}, but Manager(uncached=[{name}]) keeps {name} out of the cache, so no change of one"
             f" would reach it; remove {name} from uncached=, and to cache fewer of them write"
             f" kinds={{{name}: KindOptions(labels=Selector.of({{...}}))}}"
         )
 
 
-def check_free(plan: ControllerPlan, plans: Mapping[str, ControllerPlan], leaving: Collection[str]) -> None:
+def check_free(blueprint: Blueprint, blueprints: Mapping[str, Blueprint], leaving: Collection[str]) -> None:
     """Raise `ValueError` if the name of a new controller is taken."""
-    name = plan.name
-    if (other := plans.get(name)) is not None:
-        kinds = f"both reconcile {kind_name(plan.primary)}"
-        if kind_name(other.primary) != kind_name(plan.primary):
-            kinds = f"reconcile {kind_name(other.primary)} and {kind_name(plan.primary)}"
+    name = blueprint.name
+    if (other := blueprints.get(name)) is not None:
+        kinds = f"both reconcile {kind_name(blueprint.primary)}"
+        if kind_name(other.primary) != kind_name(blueprint.primary):
+            kinds = f"reconcile {kind_name(other.primary)} and {kind_name(blueprint.primary)}"
         raise ValueError(
             f'duplicate controller name "{name}", of controllers that {kinds}: if it was added twice, remove one of the calls;'
             " otherwise pass name=... to one of them, as metrics and finalizers use it"
@@ -217,9 +217,13 @@ def checked_formerly(name: str, formerly: object) -> tuple[str, ...]:
     return names
 
 
-def check_named(plans: Iterable[ControllerPlan], field_manager: str) -> None:
+def check_named(blueprints: Iterable[Blueprint], field_manager: str) -> None:
     """Raise `ConfigError` if a controller applies objects in a program without a name."""
-    nameless = [] if field_manager else [plan.name for plan in plans if plan.writes or plan.conditions]
+    nameless = (
+        []
+        if field_manager
+        else [blueprint.name for blueprint in blueprints if blueprint.writes or blueprint.conditions]
+    )
     if nameless:
         raise ConfigError(
             f"the manager has no name, and controller {nameless[0]} applies objects: write"
@@ -228,7 +232,7 @@ def check_named(plans: Iterable[ControllerPlan], field_manager: str) -> None:
         )
 
 
-def _refuse_fights(one: ControllerPlan, two: ControllerPlan) -> None:
+def _refuse_fights(one: Blueprint, two: Blueprint) -> None:
     names, kind = f"controllers {one.name} and {two.name}", kind_name(one.primary)
     for condition in two.conditions:
         if condition in one.conditions:
@@ -247,7 +251,7 @@ def _refuse_fights(one: ControllerPlan, two: ControllerPlan) -> None:
             )
 
 
-def _made(plan: ControllerPlan) -> list[GroupKind]:
+def _made(blueprint: Blueprint) -> list[GroupKind]:
     """The kinds of children that a controller creates."""
-    owned = [watch.kind for watch in plan.watches if not watch.through and isinstance(watch.mapper(), Owners)]
-    return [kind.gvk().group_kind for kind in (*plan.writes, *owned)]
+    owned = [watch.kind for watch in blueprint.watches if not watch.through and isinstance(watch.mapper(), Owners)]
+    return [kind.gvk().group_kind for kind in (*blueprint.writes, *owned)]

@@ -25,7 +25,7 @@ from msgspec import structs
 
 from steersman.cache import Cache, Informer, InformerStatistics, KindOptions, StoredObject, oldest_deletion
 from steersman.client import Client, KindScope
-from steersman.controller import ControllerPlan
+from steersman.controller import Blueprint
 from steersman.objects import Kind, Object
 
 AnyKind = type[Any] | Kind
@@ -51,16 +51,16 @@ class ManagedCache(Cache):
     ) -> None:
         super().__init__(client, kinds=kinds, uncached=uncached)
         self._namespaces = namespaces
-        self._held: dict[str, ControllerPlan] = {}
-        #: The kinds of those plans. Every read looks them up.
+        self._held: dict[str, Blueprint] = {}
+        #: The kinds of those blueprints. Every read looks them up.
         self._held_kinds: frozenset[AnyKind] = frozenset()
 
-    def hold(self, *plans: ControllerPlan) -> None:
-        """Cache the kinds of these plans from now on.
+    def hold(self, *blueprints: Blueprint) -> None:
+        """Cache the kinds of these blueprints from now on.
 
-        Raises `ValueError` if a running informer caches less than a plan needs.
+        Raises `ValueError` if a running informer caches less than a blueprint needs.
         """
-        needed = _needed(plans)
+        needed = _needed(blueprints)
         for kind, options in needed.items():
             shared = self._shared.get(kind)
             if shared is None:
@@ -70,23 +70,23 @@ class ManagedCache(Cache):
                     self._options_of(kind)  # raises before anything is held
             elif shared.informer.options.metadata_only and not options.metadata_only and kind.gvk() not in self._said:
                 name = kind.gvk().kind
-                users = ", ".join(plan.name for plan in plans if kind in plan.kinds())
+                users = ", ".join(blueprint.name for blueprint in blueprints if kind in blueprint.kinds())
                 raise ValueError(
                     f"controller {users} needs whole objects of {name}, but this manager has cached only their metadata"
                     f" since it started; pass Manager(kinds={{{name}: KindOptions()}})"
                 )
-        for plan in plans:
-            for kind in plan.kinds():
+        for blueprint in blueprints:
+            for kind in blueprint.kinds():
                 if not self.is_uncached(kind):
                     self._acquire(kind)
-            self._held[plan.name] = plan
+            self._held[blueprint.name] = blueprint
         self._count_kinds()
 
     def let_go(self, name: str) -> None:
         """Release the kinds of the controller with this name."""
-        plan = self._held.pop(name, None)
+        blueprint = self._held.pop(name, None)
         self._count_kinds()
-        for kind in plan.kinds() if plan is not None else ():
+        for kind in blueprint.kinds() if blueprint is not None else ():
             if (shared := self._shared.get(kind)) is not None:
                 self._release(kind, shared)
 
@@ -98,7 +98,7 @@ class ManagedCache(Cache):
         return super().informer(kind)
 
     def _count_kinds(self) -> None:
-        self._held_kinds = frozenset(kind for plan in self._held.values() for kind in plan.kinds())
+        self._held_kinds = frozenset(kind for blueprint in self._held.values() for kind in blueprint.kinds())
 
     def _options_of(self, kind: AnyKind) -> KindOptions | None:
         options = super()._options_of(kind)
@@ -126,7 +126,7 @@ class ManagedCache(Cache):
 
     def held(self) -> list[Informer[Any]]:
         """The informers that controllers need, in the order in which they were added."""
-        needed = {kind: None for plan in self._held.values() for kind in plan.kinds()}
+        needed = {kind: None for blueprint in self._held.values() for kind in blueprint.kinds()}
         return [self._shared[kind].informer for kind in needed if kind in self._shared]
 
     def awaited(self) -> list[Informer[Any]]:
@@ -137,7 +137,7 @@ class ManagedCache(Cache):
     def statistics(self) -> tuple[InformerStatistics, ...]:
         """The statistics of every informer."""
         optional = self._optional()
-        primary = {plan.primary.gvk() for plan in self._held.values()}
+        primary = {blueprint.primary.gvk() for blueprint in self._held.values()}
         return tuple(
             structs.replace(
                 shared.informer.statistics(),
@@ -149,14 +149,14 @@ class ManagedCache(Cache):
 
     def _optional(self) -> frozenset[AnyKind]:
         """The kinds that no controller needs, such as retired kinds of children."""
-        return self._held_kinds.difference(*(plan.required_kinds() for plan in self._held.values()))
+        return self._held_kinds.difference(*(blueprint.required_kinds() for blueprint in self._held.values()))
 
     def is_warm(self, *, patient: bool = True) -> bool:
         """Whether a term could begin: one controller has all of its kinds, and no promising first list is running.
 
         With ``patient=False``, first lists that are still running do not count.
         """
-        if not any(self._is_complete(plan) for plan in self._held.values()):
+        if not any(self._is_complete(blueprint) for blueprint in self._held.values()):
             return not self._held
         return not patient or not any(
             informer.served and not informer.synced and informer.denied is None and not informer.failing
@@ -176,9 +176,9 @@ class ManagedCache(Cache):
         """Whether a kind that controllers need may have missed changes for `STALE` seconds."""
         return any(informer.synced and informer.staleness >= STALE for informer in self.held())
 
-    def _is_complete(self, plan: ControllerPlan) -> bool:
-        required = plan.required_kinds()
-        informers = [(kind, self._shared[kind].informer) for kind in plan.kinds() if kind in self._shared]
+    def _is_complete(self, blueprint: Blueprint) -> bool:
+        required = blueprint.required_kinds()
+        informers = [(kind, self._shared[kind].informer) for kind in blueprint.kinds() if kind in self._shared]
         return all(informer.synced or (kind not in required and not informer.served) for kind, informer in informers)
 
 
@@ -192,10 +192,10 @@ def _is_namespaced(kind: type[Object] | Kind) -> bool | None:
     return None if isinstance(kind, Kind) else kind.__resource__.namespaced
 
 
-def _needed(plans: Iterable[ControllerPlan]) -> dict[AnyKind, KindOptions]:
+def _needed(blueprints: Iterable[Blueprint]) -> dict[AnyKind, KindOptions]:
     found: dict[AnyKind, KindOptions] = {}
-    for plan in plans:
-        for kind, metadata_only in plan.kinds().items():
+    for blueprint in blueprints:
+        for kind, metadata_only in blueprint.kinds().items():
             enough = metadata_only and found.get(kind, KindOptions(metadata_only=True)).metadata_only
             found[kind] = KindOptions(metadata_only=enough)
     return found

@@ -8,14 +8,14 @@ from typing import Any
 import msgspec
 
 from steersman.cache import Informer
-from steersman.controller import Controller, ControllerPlan, QueuePlace, Request
+from steersman.controller import Blueprint, Controller, QueuePlace, Request
 from steersman.debug import Explanation
 from steersman.manager.readiness import ready_of, summary_of
 from steersman.objects import Key, Kind
 
 
 def explain(
-    plans: Iterable[ControllerPlan],
+    blueprints: Iterable[Blueprint],
     running: Iterable[Controller],
     kind_or_controller: str,
     key: Key,
@@ -28,31 +28,36 @@ def explain(
     """
     wanted = kind_or_controller.lower()
     controllers = {controller.name: controller for controller in running}
-    named = [plan for plan in plans if wanted in _names(plan)]
+    named = [blueprint for blueprint in blueprints if wanted in _names(blueprint)]
     informers = tuple(informers)
     return [
         msgspec.structs.replace(
-            _explain(plan, controllers.get(plan.name), key),
-            ready=ready_of(informers, plan.primary.gvk(), key, condition=summary_of(plan)),
+            _explain(blueprint, controllers.get(blueprint.name), key),
+            ready=ready_of(informers, blueprint.primary.gvk(), key, condition=summary_of(blueprint)),
         )
-        for plan in named
+        for blueprint in named
     ]
 
 
-def _names(plan: ControllerPlan) -> set[str]:
-    gvk = plan.primary.gvk()
+def _names(blueprint: Blueprint) -> set[str]:
+    gvk = blueprint.primary.gvk()
     names = {gvk.kind.lower()}
-    if not isinstance(plan.primary, Kind):
-        options = plan.primary.__resource__
+    if not isinstance(blueprint.primary, Kind):
+        options = blueprint.primary.__resource__
         names |= {options.plural.lower(), options.singular.lower(), *options.short_names}
     grouped = {f"{name}.{gvk.group}".lower() for name in names} if gvk.group else set[str]()
-    return {plan.name.lower(), str(gvk).lower()} | names | grouped
+    return {blueprint.name.lower(), str(gvk).lower()} | names | grouped
 
 
-def _explain(plan: ControllerPlan, controller: Controller | None, key: Key) -> Explanation:
+def _explain(blueprint: Blueprint, controller: Controller | None, key: Key) -> Explanation:
     request = Request(key)
     record = controller.explain(request) if controller is not None else None
     state, next_run = controller.place(request) if controller is not None else QueuePlace("idle", None)
     return Explanation(
-        controller=plan.name, kind=str(plan.primary.gvk()), key=key, record=record, state=state, next_run=next_run
+        controller=blueprint.name,
+        kind=str(blueprint.primary.gvk()),
+        key=key,
+        record=record,
+        state=state,
+        next_run=next_run,
     )

@@ -27,18 +27,19 @@ from steersman.cache import IndexFunction, IndexValues, Informer, KindOptions
 from steersman.client import Client
 from steersman.controller import (
     Blocked,
+    Blueprint,
     Controller,
     ControllerBuilder,
-    ControllerPlan,
     Events,
     KeyRecord,
-    Planned,
+    SupportsBlueprint,
     Watchdog,
     controller_for,
     log_blocked,
 )
 from steersman.debug import BlockedLoop, Explanation, ManagerStatistics, Phase
 from steersman.manager.arguments import (
+    blueprint_of,
     check_cached,
     check_client,
     check_endpoints,
@@ -51,7 +52,6 @@ from steersman.manager.arguments import (
     check_seconds,
     checked_formerly,
     checked_name,
-    plan_of,
     several,
     with_far_kinds,
 )
@@ -149,7 +149,7 @@ class Manager:
         self._indexes: dict[tuple[AnyKind, str], IndexFunction] = {}
         self._stages = Stages()
         self._listeners = ReconcileListeners()
-        self._plans: dict[str, ControllerPlan] = {}
+        self._added: dict[str, Blueprint] = {}
         self._leaving: set[str] = set()
         self._measurements = Measurements(self.registry)
         self._blocked: deque[BlockedLoop] = deque(maxlen=_BLOCKED_KEPT)
@@ -176,36 +176,36 @@ class Manager:
         """Begin a controller; ``run_with`` completes it and adds it to this manager."""
         return controller_for(kind, name=name, namespaced=namespaced, register=self.add)
 
-    def add(self, plan: ControllerPlan | Planned | Hook) -> None:
-        """Add a plan, an object that has one, or a webhook. Controller names must be unique.
+    def add(self, blueprint: Blueprint | SupportsBlueprint | Hook) -> None:
+        """Add a blueprint, an object that has one, or a webhook. Controller names must be unique.
 
         A running manager starts the controller at once. Add webhooks before it runs.
         """
-        if isinstance(plan, AdmissionHandler | VersionConverter):
+        if isinstance(blueprint, AdmissionHandler | VersionConverter):
             if self._state.started is not None:
-                raise RuntimeError(f"add {plan!r} before manager.run()")
-            self.webhooks.add(plan)
+                raise RuntimeError(f"add {blueprint!r} before manager.run()")
+            self.webhooks.add(blueprint)
             return
-        plan = plan_of(plan, self.plans)
-        check_free(plan, self._plans, self._leaving)
-        check_cached(plan, self._uncached)
+        blueprint = blueprint_of(blueprint, self.blueprints)
+        check_free(blueprint, self._added, self._leaving)
+        check_cached(blueprint, self._uncached)
         if self._stopping.is_set() or self._state.ended:
-            raise RuntimeError(f'cannot add controller "{plan.name}": the manager is stopping or has stopped')
+            raise RuntimeError(f'cannot add controller "{blueprint.name}": the manager is stopping or has stopped')
         if self._state.cache is not None:
-            check_named((plan,), self.client.field_manager)
-            self._state.cache.hold(plan)
-        self._plans[plan.name] = plan
+            check_named((blueprint,), self.client.field_manager)
+            self._state.cache.hold(blueprint)
+        self._added[blueprint.name] = blueprint
         if self._state.running is not None:
-            self._state.running.start(plan)
+            self._state.running.start(blueprint)
 
     async def remove(self, name: str) -> None:
         """Drain and remove a controller, and drop the kinds that no other controller needs from the cache.
 
         Do not call it from one of its own reconciles: that would wait for itself.
         """
-        if name not in self._plans:
-            raise ValueError(f'no controller is named "{name}"; the manager has {", ".join(self._plans) or "none"}')
-        del self._plans[name]
+        if name not in self._added:
+            raise ValueError(f'no controller is named "{name}"; the manager has {", ".join(self._added) or "none"}')
+        del self._added[name]
         self._leaving.add(name)
         try:
             if self._state.running is not None:
@@ -263,20 +263,20 @@ class Manager:
             formerly=self.formerly,
             leader=None,
             namespaces=self.namespaces if namespaces is None else namespaces,
-            kinds=with_far_kinds(self._kinds, self.plans, self.namespaces),
+            kinds=with_far_kinds(self._kinds, self.blueprints, self.namespaces),
             uncached=self._uncached,
             grace=self._shutdown.grace,
             watchdog=self.watchdog,
         )
-        other._plans, other._indexes = dict(self._plans), dict(self._indexes)
+        other._added, other._indexes = dict(self._added), dict(self._indexes)
         other._stages = self._stages.copy(jobs=jobs)
         other.webhooks = WebhookServer(self.webhooks.hooks, registry=other.registry)
         return other
 
     @property
-    def plans(self) -> tuple[ControllerPlan, ...]:
-        """The plans of its controllers, in the order in which they were added."""
-        return tuple(self._plans.values())
+    def blueprints(self) -> tuple[Blueprint, ...]:
+        """The blueprints of its controllers, in the order in which they were added."""
+        return tuple(self._added.values())
 
     @property
     def own_kinds(self) -> list[type[Object]]:
@@ -284,7 +284,7 @@ class Manager:
 
         Models of foreign kinds derive from Object.
         """
-        kinds = dict.fromkeys(kind for plan in self.plans for kind in (plan.primary, *plan.kinds()))
+        kinds = dict.fromkeys(kind for blueprint in self.blueprints for kind in (blueprint.primary, *blueprint.kinds()))
         kinds |= dict.fromkeys(self.webhooks.kinds)
         classes = [kind for kind in kinds if isinstance(kind, type)]
         return [cls for cls in classes if issubclass(cls, Resource) and "." in cls.gvk().group]
@@ -334,7 +334,7 @@ class Manager:
 
         ``signals=False`` leaves signal handling to the embedding program, such as a test run.
         """
-        if not self._plans and not self.webhooks.hooks:
+        if not self._added and not self.webhooks.hooks:
             raise RuntimeError("the manager has no controllers; add one with manager.controller(KIND)...run_with(...)")
         check_not_importing()
         if self._state.started is not None:
@@ -371,7 +371,7 @@ class Manager:
         connected = client or self._client
         if connected is None:
             connected = await stack.enter_async_context(Client.connect(field_manager=self.name))
-        check_named(self.plans, connected.field_manager or self.name)
+        check_named(self.blueprints, connected.field_manager or self.name)
         registry, host = self.registry, connected.server
         self._client = connected.with_transport(
             lambda inner: MeasuredTransport(inner, registry, host),
@@ -404,14 +404,14 @@ class Manager:
         for (kind, name), function in self._indexes.items():
             cache.add_index(kind, name, function)
         await stack.enter_async_context(cache)
-        cache.hold(*self.plans)
+        cache.hold(*self.blueprints)
         self._state.cache = cache
         return cache
 
     async def _work(self, cache: ManagedCache) -> None:
         try:
             if self._state.election is None:
-                self._state.warn_unelected(self.name, self.client.server, self.plans)
+                self._state.warn_unelected(self.name, self.client.server, self.blueprints)
                 self._state.working = True
                 async with self.events.opened(self.client) as events:
                     await self._reconcile(cache, self.client, events, fresh=False)
@@ -453,8 +453,8 @@ class Manager:
                     cache, client, tasks, fresh=fresh, on_record=self._on_record, events=events, registry=self.registry
                 )
                 self._state.running = running
-                for plan in self.plans:
-                    running.start(plan)
+                for blueprint in self.blueprints:
+                    running.start(blueprint)
                 await self._stopping.wait()
         finally:
             self._state.running = None
@@ -483,7 +483,7 @@ class Manager:
             informers=self._state.cache.statistics() if self._state.cache is not None else (),
             checks=(*self.health.last, *self.ready.last),
             blocked=tuple(self._blocked),
-            unready=unready_objects(self.plans, self.informers) if keys else (),
+            unready=unready_objects(self.blueprints, self.informers) if keys else (),
         )
 
     @property
@@ -497,4 +497,4 @@ class Manager:
 
     def explain(self, kind_or_controller: str, key: Key) -> list[Explanation]:
         """What each controller that has this name, or reconciles this kind, recorded about a key."""
-        return explain(self.plans, self.controllers, kind_or_controller, key, informers=self.informers)
+        return explain(self.blueprints, self.controllers, kind_or_controller, key, informers=self.informers)

@@ -1,8 +1,8 @@
-"""The RBAC rules that a manager's controllers need, derived from their plans. Pure.
+"""The RBAC rules that a manager's controllers need, derived from their blueprints. Pure.
 
 Guarantees
 - A watched kind gets ``get``, ``list`` and ``watch``. The reconciled kind also gets writes to itself, its status and
-  its finalizers. An owned kind, or one that the plan declares as written, gets create, update, patch and delete. Leader
+  its finalizers. An owned kind, or one that the blueprint declares as written, gets create, update, patch and delete. Leader
   election and events are included.
 - Rules for objects whose names are known (the Lease, Secrets with certificates, webhook configurations, CRDs) name
   them. Only ``create``, which RBAC cannot restrict by name, has a rule of its own.
@@ -18,7 +18,7 @@ from typing import TypeVar
 
 import msgspec
 
-from steersman.controller import ControllerPlan, Owners
+from steersman.controller import Blueprint, Owners
 from steersman.manager.manager import Manager
 from steersman.objects import Kind, Object, plural_of
 from steersman.webhooks import WebhookRegistration
@@ -101,8 +101,8 @@ def permissions_of(manager: Manager, *, also: Mapping[PlaceT, Iterable[str]] | N
     """The rules that a manager needs. ``also`` adds verbs by group and resource, or by group, resource and name."""
     namespaced, cluster, own = _Needs(), _Needs(), _Needs()
     here = manager.namespaces
-    for plan in manager.plans:
-        _needs_of(plan, namespaced, cluster if here else namespaced)
+    for blueprint in manager.blueprints:
+        _needs_of(blueprint, namespaced, cluster if here else namespaced)
     namespaced.add("events.k8s.io", "events", ("create", "patch"))
     for (group, resource, *names), verbs in (also or {}).items():
         namespaced.add(group, resource, verbs, name="".join(names))
@@ -115,13 +115,13 @@ def permissions_of(manager: Manager, *, also: Mapping[PlaceT, Iterable[str]] | N
     return Permissions(namespaces=here, rules=namespaced.rules(), cluster_rules=cluster.rules(), own_rules=own.rules())
 
 
-def _needs_of(plan: ControllerPlan, namespaced: _Needs, cluster: _Needs) -> None:
-    for kind in plan.kinds():
+def _needs_of(blueprint: Blueprint, namespaced: _Needs, cluster: _Needs) -> None:
+    for kind in blueprint.kinds():
         (namespaced if _is_namespaced(kind) else cluster).add(*_resource(kind), _READ)
-    for kind in _written(plan):
+    for kind in _written(blueprint):
         (namespaced if _is_namespaced(kind) else cluster).add(*_resource(kind), _WRITE)
-    group, resource = _resource(plan.primary)
-    primary = namespaced if _is_namespaced(plan.primary) else cluster
+    group, resource = _resource(blueprint.primary)
+    primary = namespaced if _is_namespaced(blueprint.primary) else cluster
     primary.add(group, resource, ("update", "patch"))
     primary.add(group, f"{resource}/status", ("get", "update", "patch"))
     # Setting blockOwnerDeletion requires permission to update the owner's finalizers.
@@ -148,14 +148,14 @@ def _needs_of_webhooks(manager: Manager, cluster: _Needs, own: _Needs) -> None:
 
 def written_bindings(manager: Manager) -> tuple[str, ...]:
     """The kinds of RBAC that a manager writes: the server lets it grant only what it may do or bind itself."""
-    kinds = {kind for plan in manager.plans for kind in _written(plan)}
+    kinds = {kind for blueprint in manager.blueprints for kind in _written(blueprint)}
     resources = {_resource(kind) for kind in kinds}
     return tuple(sorted(resource for group, resource in resources if group == "rbac.authorization.k8s.io"))
 
 
-def _written(plan: ControllerPlan) -> list[type[Object] | Kind]:
-    owned = [watch.kind for watch in plan.watches if not watch.through and isinstance(watch.mapper(), Owners)]
-    return [*owned, *plan.writes]
+def _written(blueprint: Blueprint) -> list[type[Object] | Kind]:
+    owned = [watch.kind for watch in blueprint.watches if not watch.through and isinstance(watch.mapper(), Owners)]
+    return [*owned, *blueprint.writes]
 
 
 def _resource(kind: type[Object] | Kind) -> tuple[str, str]:

@@ -17,7 +17,7 @@ from itertools import chain, islice, zip_longest
 from typing import Any
 
 from steersman.cache import IndexName, Informer, StoredCondition, StoredObject, condition_of
-from steersman.controller import ControllerPlan
+from steersman.controller import Blueprint
 from steersman.debug import ReadyCondition, UnreadyObject, UnreadyObjects
 from steersman.objects import GroupVersionKind, Key, parse_time
 from steersman.objects.secret_values import Redaction
@@ -29,9 +29,9 @@ _MESSAGE_MAX = 2000
 _REASON_MAX = 100
 
 
-def summary_of(plan: ControllerPlan) -> str:
+def summary_of(blueprint: Blueprint) -> str:
     """The condition that says whether an object of a controller is ready."""
-    return plan.conditions[0] if plan.conditions else "Ready"
+    return blueprint.conditions[0] if blueprint.conditions else "Ready"
 
 
 def ready_of(
@@ -45,41 +45,41 @@ def ready_of(
     return None
 
 
-async def index_readiness(plans: Iterable[ControllerPlan], informers: Iterable[Informer[Any]]) -> None:
+async def index_readiness(blueprints: Iterable[Blueprint], informers: Iterable[Informer[Any]]) -> None:
     """Build the indexes that `unready_objects` needs, without blocking the event loop."""
-    for plan, informer in _reporting(plans, informers):
-        await informer.prepare(IndexName("condition", summary_of(plan)))
+    for blueprint, informer in _reporting(blueprints, informers):
+        await informer.prepare(IndexName("condition", summary_of(blueprint)))
 
 
-def unready_objects(plans: Iterable[ControllerPlan], informers: Iterable[Informer[Any]]) -> tuple[UnreadyObjects, ...]:
+def unready_objects(blueprints: Iterable[Blueprint], informers: Iterable[Informer[Any]]) -> tuple[UnreadyObjects, ...]:
     """The objects that are not ready, for each controller that has some."""
     unready = [
-        (plan, informer, groups)
-        for plan, informer in _reporting(plans, informers)
-        if (groups := informer.store.by_unmet_condition(summary_of(plan)))
+        (blueprint, informer, groups)
+        for blueprint, informer in _reporting(blueprints, informers)
+        if (groups := informer.store.by_unmet_condition(summary_of(blueprint)))
     ]
     budget = max(1, SHOWN // len(unready)) if unready else 0
-    return tuple(_unready(plan, informer, groups, budget) for plan, informer, groups in unready)
+    return tuple(_unready(blueprint, informer, groups, budget) for blueprint, informer, groups in unready)
 
 
 def _reporting(
-    plans: Iterable[ControllerPlan], informers: Iterable[Informer[Any]]
-) -> Iterator[tuple[ControllerPlan, Informer[Any]]]:
+    blueprints: Iterable[Blueprint], informers: Iterable[Informer[Any]]
+) -> Iterator[tuple[Blueprint, Informer[Any]]]:
     """The controllers whose objects are cached. Those of Pods and Nodes are left out: the kubelet reports these."""
     cached = {informer.kind: informer for informer in informers}
-    for plan in plans:
-        informer = cached.get(plan.primary)
-        if informer is not None and (informer.gvk.group or plan.conditions):
-            yield plan, informer
+    for blueprint in blueprints:
+        informer = cached.get(blueprint.primary)
+        if informer is not None and (informer.gvk.group or blueprint.conditions):
+            yield blueprint, informer
 
 
 def _unready(
-    plan: ControllerPlan,
+    blueprint: Blueprint,
     informer: Informer[Any],
     groups: Mapping[tuple[str, str], Collection[Key]],
     budget: int,
 ) -> UnreadyObjects:
-    store, condition = informer.store, summary_of(plan)
+    store, condition = informer.store, summary_of(blueprint)
     # One of each reason first: a rare reason must not drown in a frequent one.
     turns = chain.from_iterable(zip_longest(*(islice(keys, budget) for keys in islice(groups.values(), budget))))
     shown = [
@@ -89,7 +89,7 @@ def _unready(
     ]
     frequent = nlargest(REASONS, groups.items(), key=lambda group: len(group[1]))
     return UnreadyObjects(
-        controller=plan.name,
+        controller=blueprint.name,
         count=sum(map(len, groups.values())),
         of=len(store),
         reasons=tuple(

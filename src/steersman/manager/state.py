@@ -100,12 +100,12 @@ class State:
         unreadable = self.absent | self.denied
         return len(idle) < len(self.controllers) and all(waits_for(controller, unreadable) for controller in idle)
 
-    def warn_unelected(self, name: str, server: str, plans: Sized) -> None:
+    def warn_unelected(self, name: str, server: str, blueprints: Sized) -> None:
         """Warn if controllers run in a Pod of a cluster, and nothing keeps a second Pod from acting at the same time."""
         from steersman.client import in_pod  # noqa: PLC0415 - few programs need it
 
         host = urlsplit(server).hostname or "localhost"
-        if self._decided or not plans or host in _THIS_MACHINE or not in_pod():
+        if self._decided or not blueprints or host in _THIS_MACHINE or not in_pod():
             return
         _log.warning(
             "no leader election: while two Pods of this program run, as in a rollout, both act at once; write"

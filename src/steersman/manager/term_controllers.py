@@ -17,7 +17,7 @@ from functools import partial
 from steersman.aio import Supervisor
 from steersman.cache import Informer
 from steersman.client import Client
-from steersman.controller import NO_EVENTS, Controller, ControllerPlan, Events, KeyRecord
+from steersman.controller import NO_EVENTS, Blueprint, Controller, Events, KeyRecord
 from steersman.manager.caches import AnyKind, ManagedCache
 from steersman.telemetry import Registry
 
@@ -117,15 +117,17 @@ class TermControllers:
             return []
         return self._barrier.behind(entry.kinds)
 
-    def start(self, plan: ControllerPlan) -> None:
-        """Make the controller of a plan and run it."""
-        on_record = partial(self._on_record, plan.name)
+    def start(self, blueprint: Blueprint) -> None:
+        """Make the controller of a blueprint and run it."""
+        on_record = partial(self._on_record, blueprint.name)
         entry = _Entry(
-            plan.assemble(self._cache, self._client, on_record=on_record, events=self._events, registry=self._registry),
-            plan.required_kinds(),
+            blueprint.assemble(
+                self._cache, self._client, on_record=on_record, events=self._events, registry=self._registry
+            ),
+            blueprint.required_kinds(),
         )
-        self._entries[plan.name] = entry
-        entry.task = self._tasks.start(entry.run(self._barrier), name=f"controller {plan.name}")
+        self._entries[blueprint.name] = entry
+        entry.task = self._tasks.start(entry.run(self._barrier), name=f"controller {blueprint.name}")
 
     def stop(self) -> None:
         """Let running reconciles end, and start no more."""

@@ -25,9 +25,9 @@ from steersman.aio import Backoff, Supervisor, randomness
 from steersman.client import Verbs
 from steersman.controller import (
     NO_EVENTS,
+    Blueprint,
     Context,
     ControllerBuilder,
-    ControllerPlan,
     Done,
     Emit,
     Events,
@@ -262,7 +262,7 @@ class Daemon(Generic[T]):
         """Call the function."""
         return self._function(run)
 
-    def plan(self) -> ControllerPlan:
+    def blueprint(self) -> Blueprint:
         """The controller that runs it; ``manager.add(...)`` calls this."""
         runs = DaemonRuns(self._name, self._function)
         builder = controller_for(self._kind, name=self._name).on(runs)

@@ -16,14 +16,14 @@ from typing import Any, Generic, ParamSpec, TypeAlias, TypedDict, TypeVar, Unpac
 
 import msgspec
 
-from steersman.controller import ControllerBuilder, ControllerPlan, Done, KindLike
+from steersman.controller import Blueprint, ControllerBuilder, Done, KindLike
 from steersman.objects import Object, Unstructured, kind_name
 from steersman.patterns.children import ChildKind, Children, Outputs
 from steersman.patterns.machine.definition import Machine, StateFunction
 from steersman.patterns.machine.graph import MachineGraph
 from steersman.patterns.machine.signatures import check_options, check_state, first_line, place_of, shown
 from steersman.patterns.machine.steps import Failed, Step, Wait
-from steersman.patterns.reconciler import plan_of
+from steersman.patterns.reconciler import blueprint_of
 
 T = TypeVar("T", bound=Object)
 P = ParamSpec("P")
@@ -82,9 +82,9 @@ class Operator(Generic[P, R]):
         """The kinds of its children; a test without a server passes them to `Outputs`."""
         return self._machine.children
 
-    def plan(self) -> ControllerPlan:
+    def blueprint(self) -> Blueprint:
         """The controller that runs it; ``manager.add(...)`` calls this."""
-        return plan_of(self._machine)
+        return blueprint_of(self._machine)
 
 
 class GenerateOperator(Operator[P, R]):

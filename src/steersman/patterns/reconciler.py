@@ -23,8 +23,8 @@ import msgspec
 
 from steersman.aio import AwaitCheck
 from steersman.controller import (
+    Blueprint,
     Context,
-    ControllerPlan,
     Done,
     Outcome,
     Request,
@@ -124,7 +124,7 @@ class MachineReconciler:
         return self._memories.of(ctx).pending.get(request.key, ())
 
 
-def plan_of(machine: Machine) -> ControllerPlan:
+def blueprint_of(machine: Machine) -> Blueprint:
     """The controller that runs a machine."""
     builder = controller_for(machine.kind, name=machine.name)
     memories = Memories(machine.children)
@@ -133,12 +133,12 @@ def plan_of(machine: Machine) -> ControllerPlan:
         builder.on(source)
     if machine.declare is not None:
         machine.declare(builder)
-    plan = builder.run_with(MachineReconciler(machine, memories))
+    blueprint = builder.run_with(MachineReconciler(machine, memories))
     produced = (*machine.children.kinds, *machine.children.retired)
     written = tuple(child.kind for child in produced)
     across = tuple(child.kind for child in produced if child.across_namespaces)
     conditions = machine.graph.conditions if machine.graph.reports else ()
-    return msgspec.structs.replace(plan, writes=written, across_namespaces=across, conditions=conditions)
+    return msgspec.structs.replace(blueprint, writes=written, across_namespaces=across, conditions=conditions)
 
 
 class _Reconcile:

@@ -28,7 +28,7 @@ from typing import (
 
 import msgspec
 
-from steersman.controller import ControllerBuilder, ControllerPlan, Done, KindLike, Source
+from steersman.controller import Blueprint, ControllerBuilder, Done, KindLike, Source
 from steersman.objects import Object
 from steersman.patterns.children import ChildKind, Children, Outputs
 from steersman.patterns.external import External
@@ -37,7 +37,7 @@ from steersman.patterns.machine.definition import Machine
 from steersman.patterns.machine.graph import MachineGraph, StateNode, check_graph, check_state_name
 from steersman.patterns.machine.signatures import check_object, check_options, check_state, first_line, steps_of
 from steersman.patterns.machine.steps import Failed, Step, Wait
-from steersman.patterns.reconciler import plan_of
+from steersman.patterns.reconciler import blueprint_of
 
 T = TypeVar("T", bound=Object)
 ObjectT = TypeVar("ObjectT", bound=Object)
@@ -53,7 +53,7 @@ _MARK = "__steersman_state__"
 
 
 #: The names that every machine defines itself.
-_RESERVED = frozenset({"children", "declare", "kind", "machine", "plan"})
+_RESERVED = frozenset({"children", "declare", "kind", "machine", "blueprint"})
 
 
 class _Mark(NamedTuple):
@@ -180,7 +180,7 @@ class StateMachine(Generic[T]):
     def declare(self, controller: ControllerBuilder[T]) -> None:
         """Override to add watches or set options: ``controller.watches(Secret, map=...).options(concurrency=8)``."""
 
-    def plan(self) -> ControllerPlan:
+    def blueprint(self) -> Blueprint:
         """The controller that runs this machine; `Manager.add` calls this."""
         cls, graph, options = type(self), self.machine, self._options
         _separate_externals(self)
@@ -200,7 +200,7 @@ class StateMachine(Generic[T]):
             sources=sources,
             declare=cast("Callable[[ControllerBuilder[Any]], None]", self.declare),
         )
-        return plan_of(machine)
+        return blueprint_of(machine)
 
 
 def _kind_of(cls: type[StateMachine[Any]]) -> Any:

@@ -18,7 +18,7 @@ from typing import Any, Generic, TypeAlias, TypeVar, cast
 import msgspec
 
 from steersman.aio import AwaitCheck, now
-from steersman.controller import Context, ControllerBuilder, ControllerPlan, Done, KindLike, Request, controller_for
+from steersman.controller import Blueprint, Context, ControllerBuilder, Done, KindLike, Request, controller_for
 from steersman.objects import Kind, Object, Status, kind_name, to_json
 from steersman.patterns.children import ChildKind, Children
 from steersman.patterns.children.membership import OWNER_UID_LABEL
@@ -92,7 +92,7 @@ class Report(Generic[T, R]):
         """Call the function."""
         return self._function(obj, seen)
 
-    def plan(self) -> ControllerPlan:
+    def blueprint(self) -> Blueprint:
         """The controller that runs it; ``manager.add(...)`` calls this."""
         builder = controller_for(self._kind, name=self._name)
         Memories(self._on).watch(builder)

@@ -24,10 +24,10 @@ from steersman.aio import Supervisor
 from steersman.cache import Informer
 from steersman.client import Client
 from steersman.controller import (
+    Blueprint,
     Cause,
     Context,
     Controller,
-    ControllerPlan,
     Done,
     Outcome,
     Request,
@@ -85,15 +85,15 @@ class Trials:
         return tuple(self._found.values())
 
     async def run(self, manager: Manager, client: Client, *, within: float) -> None:
-        """Reconcile everything once; `PlanFailed` if the controllers cannot start. Changes the manager's plans."""
+        """Reconcile everything once; `PlanFailed` if the controllers cannot start. Changes the manager's blueprints."""
         async with AsyncExitStack() as stack:
             for external in _externals(manager):
                 stack.enter_context(external.lookups_only())
             for daemons in _daemons(manager):
                 stack.enter_context(daemons.not_started())
-            for plan in manager.plans:
-                await manager.remove(plan.name)
-                manager.add(msgspec.structs.replace(plan, reconciler=_TrialReconciler(plan, self)))
+            for blueprint in manager.blueprints:
+                await manager.remove(blueprint.name)
+                manager.add(msgspec.structs.replace(blueprint, reconciler=_TrialReconciler(blueprint, self)))
             tasks = await stack.enter_async_context(Supervisor())
             work = tasks.start(manager.run(client, signals=False), name="plan: manager")
             try:
@@ -126,7 +126,7 @@ class Trials:
 
     async def _ended(self, manager: Manager) -> None:
         """Reconcile what the controllers ask for, round by round."""
-        places = {plan.name: place for place, plan in enumerate(manager.plans)}
+        places = {blueprint.name: place for place, blueprint in enumerate(manager.blueprints)}
         while True:
             await self._idle(manager)
             if not self._waiting:
@@ -156,13 +156,13 @@ class Trials:
         except TimeoutError:
             pass  # it goes on beside the next one
 
-    async def reconcile(self, plan: ControllerPlan, ctx: Context, request: Request) -> None:
+    async def reconcile(self, blueprint: Blueprint, ctx: Context, request: Request) -> None:
         """Reconcile an object when it is its turn; otherwise note that it waits."""
-        this = Reconcile(plan.name, plan.primary.gvk(), request.key)
+        this = Reconcile(blueprint.name, blueprint.primary.gvk(), request.key)
         ended = self._turns.pop(this, None)
         if ended is not None:
             try:
-                await self._try(this, plan, ctx, request)
+                await self._try(this, blueprint, ctx, request)
             finally:
                 ended.set()
             return
@@ -171,7 +171,7 @@ class Trials:
         if trial is None or (external and trial.times < ROUNDS):
             self._waiting[this] = (request, tuple(ctx.causes))
 
-    async def _try(self, this: Reconcile, plan: ControllerPlan, ctx: Context, request: Request) -> None:
+    async def _try(self, this: Reconcile, blueprint: Blueprint, ctx: Context, request: Request) -> None:
         """Reconcile one object as long as that changes the plan, and record how it ended."""
         trial = self._found.get(this)
         trial = self._found[this] = Trial(this, times=trial.times + 1 if trial is not None else 1)
@@ -179,7 +179,9 @@ class Trials:
         try:
             for _ in range(ROUNDS):
                 before, own = self._planned.changes_of(this), self._own(this)
-                result = await result_of(plan.reconciler.reconcile(ctx, request), timeout=plan.options.timeout)
+                result = await result_of(
+                    blueprint.reconciler.reconcile(ctx, request), timeout=blueprint.options.timeout
+                )
                 trial.error, trial.outcome = "", None
                 match result:
                     case Done() | Requeue() | RequeueAfter():
@@ -194,8 +196,8 @@ class Trials:
                     break
         finally:
             CURRENT.reset(token)
-        if isinstance(plan.reconciler, MachineReconciler):
-            trial.pending = plan.reconciler.pending(ctx, request)
+        if isinstance(blueprint.reconciler, MachineReconciler):
+            trial.pending = blueprint.reconciler.pending(ctx, request)
         trial.running = False
 
     def _own(self, this: Reconcile) -> Any:
@@ -210,19 +212,19 @@ class Trials:
 class _TrialReconciler:
     """A reconciler that runs the trial of an object."""
 
-    def __init__(self, plan: ControllerPlan, trials: Trials) -> None:
-        self._plan = plan
+    def __init__(self, blueprint: Blueprint, trials: Trials) -> None:
+        self._blueprint = blueprint
         self._trials = trials
 
     async def reconcile(self, ctx: Context, request: Request) -> Done:
         """Run the trial, and always return Done."""
-        await self._trials.reconcile(self._plan, ctx, request)
+        await self._trials.reconcile(self._blueprint, ctx, request)
         return Done()
 
 
 def _is_done(manager: Manager) -> bool:
     controllers = manager.controllers
-    if len(controllers) != len(manager.plans) or not all(each.working and not each.busy for each in controllers):
+    if len(controllers) != len(manager.blueprints) or not all(each.working and not each.busy for each in controllers):
         return False
     return all(
         progress not in _LOOKED_FOR for external in _externals(manager) for _, progress, _ in external.progress()
@@ -232,14 +234,14 @@ def _is_done(manager: Manager) -> bool:
 def _externals(manager: Manager) -> list[External[Any, Any]]:
     return [
         cast("External[Any, Any]", source)
-        for plan in manager.plans
-        for source in plan.sources
+        for blueprint in manager.blueprints
+        for source in blueprint.sources
         if isinstance(source, External)
     ]
 
 
 def _daemons(manager: Manager) -> list[DaemonRuns[Any]]:
-    sources = [source for plan in manager.plans for source in plan.sources]
+    sources = [source for blueprint in manager.blueprints for source in blueprint.sources]
     return [cast("DaemonRuns[Any]", source) for source in sources if isinstance(source, DaemonRuns)]
 
 

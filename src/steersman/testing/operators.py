@@ -17,7 +17,7 @@ from typing import Any, Protocol
 from steersman.aio import Supervisor
 from steersman.cache import Informer
 from steersman.client import Client
-from steersman.controller import BLOCKED_AFTER, Controller, ControllerPlan, KeyRecord, Planned
+from steersman.controller import BLOCKED_AFTER, Blueprint, Controller, KeyRecord, SupportsBlueprint
 from steersman.debug import ManagerStatistics, count
 from steersman.errors import error_leaves
 from steersman.manager import EventLog, Manager
@@ -59,7 +59,7 @@ class Operator:
         manager.on_reconcile(self._on_reconcile)
 
     def __repr__(self) -> str:
-        names = ", ".join(plan.name for plan in self.manager.plans)
+        names = ", ".join(blueprint.name for blueprint in self.manager.blueprints)
         return f"<Operator {self.manager.name or names}: {len(self.runs)} reconciles>"
 
     @property
@@ -109,7 +109,7 @@ class Operator:
 
 
 def manager_of(
-    what: Manager | ControllerPlan | Planned | Hook | Iterable[ControllerPlan | Planned | Hook],
+    what: Manager | Blueprint | SupportsBlueprint | Hook | Iterable[Blueprint | SupportsBlueprint | Hook],
     namespaces: Sequence[str] | None,
     *,
     own: Sequence[str] = (),
@@ -122,8 +122,8 @@ def manager_of(
         manager = what
     else:
         manager = Manager()
-        for plan in what if isinstance(what, Iterable) else (what,):
-            manager.add(plan)
+        for blueprint in what if isinstance(what, Iterable) else (what,):
+            manager.add(blueprint)
     if namespaces is None and not manager.namespaces and _is_namespaced(manager):
         namespaces = own
     return manager.copy(namespaces=namespaces)
@@ -131,8 +131,8 @@ def manager_of(
 
 def _is_namespaced(manager: Manager) -> bool:
     """Whether every controller reconciles a namespaced kind, and the scope of every kind it reads is known."""
-    primaries = [plan.primary for plan in manager.plans]
-    kinds = {kind for plan in manager.plans for kind in plan.kinds()}
+    primaries = [blueprint.primary for blueprint in manager.blueprints]
+    kinds = {kind for blueprint in manager.blueprints for kind in blueprint.kinds()}
     return not any(isinstance(kind, Kind) for kind in kinds) and all(
         not isinstance(kind, Kind) and kind.__resource__.namespaced for kind in primaries
     )

@@ -16,7 +16,7 @@ from typing import Unpack
 
 from steersman._version import __version__
 from steersman.client import Client, ClientOptions, ImpersonatingCredentials, Impersonation
-from steersman.controller import ControllerPlan, Planned
+from steersman.controller import Blueprint, SupportsBlueprint
 from steersman.kinds.core_v1 import Namespace
 from steersman.manager import Manager
 from steersman.objects import Object, ObjectMeta
@@ -126,7 +126,7 @@ class Plane:
     @asynccontextmanager
     async def running(
         self,
-        operator: Manager | ControllerPlan | Planned | Hook | Iterable[ControllerPlan | Planned | Hook],
+        operator: Manager | Blueprint | SupportsBlueprint | Hook | Iterable[Blueprint | SupportsBlueprint | Hook],
         *,
         namespaces: Sequence[str] | None = None,
         user: str = "",

@@ -24,7 +24,7 @@ from typing import Any, Self
 
 from steersman import aio
 from steersman.client import Client
-from steersman.controller import ControllerPlan
+from steersman.controller import Blueprint
 from steersman.controlplane import ControlPlane, PathHandler, Validator
 from steersman.manager import Manager
 from steersman.objects import Object
@@ -218,14 +218,14 @@ class DeveloperControlPlane:
         shutdown.begin(plane, tasks)
         self._manager = manager = Manager(name="steersman-workloads", leader=None)
         manager.before_leading(lambda _: logs.following(manager.informers))
-        for plan in self._plans(parts, session, world, shutdown):
-            manager.add(plan)
+        for blueprint in self._blueprints(parts, session, world, shutdown):
+            manager.add(blueprint)
         add_services(manager, proxy=parts.proxy, ports=parts.ports)
         self._running = tasks.start(self._run(manager, plane.client, shutdown), name="workloads: controllers")
 
-    def _plans(
+    def _blueprints(
         self, parts: Parts, session: SessionFolder, world: World[Run], shutdown: Shutdown
-    ) -> Iterator[ControllerPlan]:
+    ) -> Iterator[Blueprint]:
         """The controllers of all kinds but Service."""
         yield executables(
             processes=parts.processes,

@@ -122,7 +122,7 @@ class Batcher:
 class ChannelSource:
     """A source that the program feeds: ``processes.send("default/web", "exited with 1")``.
 
-    A plan's sources and its reconciler are made once and serve every term in which this program leads. A subclass that
+    A blueprint's sources and its reconciler are made once and serve every term in which this program leads. A subclass that
     keeps external state resets it at the beginning of `run`, before it calls ``super().run``.
 
     ``debounce`` limits how often one object is reconciled: at once, then at most every ``debounce`` seconds. With

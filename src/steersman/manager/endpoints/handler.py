@@ -25,7 +25,7 @@ import msgspec
 from steersman.aio import Supervisor
 from steersman.cache import Informer
 from steersman.client import Client
-from steersman.controller import ControllerPlan
+from steersman.controller import Blueprint
 from steersman.debug import Explanation, ManagerStatistics
 from steersman.debug.page import explanation, overview
 from steersman.manager.endpoints import HttpEndpoints
@@ -69,7 +69,7 @@ class Observed(Protocol):
         ...
 
     @property
-    def plans(self) -> tuple[ControllerPlan, ...]:
+    def blueprints(self) -> tuple[Blueprint, ...]:
         """The controllers whose objects ``/debug`` shows."""
         ...
 
@@ -190,7 +190,7 @@ class EndpointHandler:
         """The statistics, with checks that have just run."""
         await self._observed.health.run()
         await self._observed.ready.run()
-        await index_readiness(self._observed.plans, self._observed.informers)
+        await index_readiness(self._observed.blueprints, self._observed.informers)
         return self._observed.statistics()
 
     async def _explain(self, request: HttpRequest) -> ServerResponse:
@@ -203,7 +203,7 @@ class EndpointHandler:
         status = 200 if explanations else 404
         if request.path.endswith(".json"):
             return ServerResponse(status=status, headers=_JSON, body=msgspec.json.encode(explanations))
-        await index_readiness(self._observed.plans, self._observed.informers)
+        await index_readiness(self._observed.blueprints, self._observed.informers)
         page = explanation(explanations, kind=kind, key=key, statistics=self._observed.statistics())
         return ServerResponse(status=status, headers=_HTML, body=page.encode())
 

@@ -2,7 +2,7 @@
 
 Guarantees
 - Each assembled controller has its own memory. Two managers of one process, and two terms of one manager, share nothing that
-  they learned, even if they run the same class, the same decorated function or the same plan.
+  they learned, even if they run the same class, the same decorated function or the same blueprint.
 - A controller watches every kind that it produces, so that a child that changes or vanishes triggers its owner. It watches
   retired kinds too, by metadata only, to find and prune the children that are left; it works without them too.
 - Steersman never guesses whether a kind without a class is namespaced: `ChildMemory.learn_scopes` asks the server, once.
@@ -179,7 +179,7 @@ class ChildMemory:
 
 
 class Memories:
-    """The memories of all controllers assembled from one plan."""
+    """The memories of all controllers assembled from one blueprint."""
 
     def __init__(self, children: Children) -> None:
         self.children = children

@@ -98,10 +98,10 @@ class PodRunner:
         if self._controller is not None:
             raise RuntimeError("a PodRunner can be entered once: make another one")
         options = KindOptions(namespaces=self._namespaces)
-        plan = controller_for(Pod, name="pod-runner").options(concurrency=8).run_with(self._reconcile)
+        blueprint = controller_for(Pod, name="pod-runner").options(concurrency=8).run_with(self._reconcile)
         async with AsyncExitStack() as stack:
             cache = await stack.enter_async_context(Cache(self._client, kinds={Pod: options}))
-            self._controller = plan.assemble(cache)
+            self._controller = blueprint.assemble(cache)
             tasks = await stack.enter_async_context(Supervisor())
             tasks.start(self._controller.run(), name="pod-runner")
             stack.enter_context(participation(_Part(self._controller, cache.informer(Pod))))

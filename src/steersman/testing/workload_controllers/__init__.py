@@ -40,5 +40,5 @@ def workload_manager(node: OwnNode, namespaces: tuple[str, ...] = ()) -> Manager
         OrphanPods(),
         node,
     ):
-        manager.add(reconciler.plan())
+        manager.add(reconciler.blueprint())
     return manager

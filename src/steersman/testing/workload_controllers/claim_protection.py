@@ -5,7 +5,7 @@ Guarantee: a deleted claim stays while a Pod that has not ended mounts it, and i
 
 from __future__ import annotations
 
-from steersman.controller import Context, ControllerPlan, Done, Reconciler, Request, View, controller_for
+from steersman.controller import Blueprint, Context, Done, Reconciler, Request, View, controller_for
 from steersman.kinds.core_v1 import PersistentVolumeClaim, Pod
 from steersman.objects import Key
 from steersman.testing.workload_controllers import pods
@@ -16,8 +16,8 @@ FINALIZER = "kubernetes.io/pvc-protection"
 class ClaimProtection(Reconciler[PersistentVolumeClaim]):
     """Releases claims that were deleted."""
 
-    def plan(self) -> ControllerPlan:
-        """The controller's plan."""
+    def blueprint(self) -> Blueprint:
+        """The controller's blueprint."""
         return (
             controller_for(PersistentVolumeClaim, name="persistentvolumeclaim-protection-controller")
             .watches(Pod, map=_claims_of)

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from steersman.aio import now
-from steersman.controller import Context, ControllerPlan, Done, Outcome, Request, Requeue, Stores, View, controller_for
+from steersman.controller import Blueprint, Context, Done, Outcome, Request, Requeue, Stores, View, controller_for
 from steersman.errors import StatusError
 from steersman.kinds.apps_v1 import ControllerRevision, DaemonSet, DaemonSetStatus, RollingUpdateDaemonSet
 from steersman.kinds.core_v1 import (
@@ -41,8 +41,8 @@ _GENERATION_ANNOTATION = "deprecated.daemonset.template.generation"
 class DaemonSets(WorkloadReconciler[DaemonSet]):
     """Reconciles DaemonSets."""
 
-    def plan(self) -> ControllerPlan:
-        """The controller's plan."""
+    def blueprint(self) -> Blueprint:
+        """The controller's blueprint."""
         return (
             controller_for(DaemonSet, name="daemonset-controller")
             .owns(Pod)

@@ -12,8 +12,8 @@ import copy
 
 from steersman.aio import now
 from steersman.controller import (
+    Blueprint,
     Context,
-    ControllerPlan,
     Done,
     Outcome,
     Request,
@@ -41,8 +41,8 @@ _UNLIMITED = 2**31 - 1
 class Deployments(WorkloadReconciler[Deployment]):
     """Reconciles Deployments."""
 
-    def plan(self) -> ControllerPlan:
-        """The controller's plan."""
+    def blueprint(self) -> Blueprint:
+        """The controller's blueprint."""
         return (
             controller_for(Deployment, name="deployment-controller")
             .owns(ReplicaSet)

@@ -13,8 +13,8 @@ from datetime import timedelta
 from steersman.aio import now
 from steersman.client import StrategicPatch
 from steersman.controller import (
+    Blueprint,
     Context,
-    ControllerPlan,
     Done,
     Outcome,
     Reconciler,
@@ -35,8 +35,8 @@ from steersman.testing.workload_controllers.job_status import FINALIZER
 class FinishedJobs(Reconciler[Job]):
     """Deletes Jobs whose time to live is over."""
 
-    def plan(self) -> ControllerPlan:
-        """The controller's plan."""
+    def blueprint(self) -> Blueprint:
+        """The controller's blueprint."""
         return controller_for(Job, name="ttl-after-finished-controller").run_with(self)
 
     async def reconcile(self, ctx: Context, request: Request) -> Outcome:
@@ -63,8 +63,8 @@ class FinishedJobs(Reconciler[Job]):
 class OrphanPods(Reconciler[Pod]):
     """Releases Pods that no Job counts."""
 
-    def plan(self) -> ControllerPlan:
-        """The controller's plan."""
+    def blueprint(self) -> Blueprint:
+        """The controller's blueprint."""
         return controller_for(Pod, name="job-orphan-pods").watches(Job, map=_pods_of).run_with(self)
 
     async def reconcile(self, ctx: Context, request: Request) -> Done:

@@ -15,7 +15,7 @@ from datetime import datetime
 
 from steersman.aio import now
 from steersman.client import StrategicPatch
-from steersman.controller import Context, ControllerPlan, Done, Outcome, Request, Requeue, controller_for
+from steersman.controller import Blueprint, Context, Done, Outcome, Request, Requeue, controller_for
 from steersman.errors import NotFound
 from steersman.kinds.batch_v1 import Job, JobCondition, JobStatus, UncountedTerminatedPods
 from steersman.kinds.core_v1 import EnvVar, EnvVarSource, ObjectFieldSelector, Pod
@@ -36,8 +36,8 @@ _PREFIX_CHARACTERS = 58
 class Jobs(WorkloadReconciler[Job]):
     """Reconciles Jobs."""
 
-    def plan(self) -> ControllerPlan:
-        """The controller's plan."""
+    def blueprint(self) -> Blueprint:
+        """The controller's blueprint."""
         return (
             controller_for(Job, name="job-controller")
             .owns(Pod)

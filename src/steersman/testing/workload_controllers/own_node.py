@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from steersman.aio import now
 from steersman.client import Client, Verbs
-from steersman.controller import Context, ControllerPlan, Done, Reconciler, Request, controller_for
+from steersman.controller import Blueprint, Context, Done, Reconciler, Request, controller_for
 from steersman.errors import AlreadyExists
 from steersman.kinds.core_v1 import Node, NodeCondition, NodeStatus
 from steersman.objects import ObjectMeta
@@ -22,8 +22,8 @@ class OwnNode(Reconciler[Node]):
         self._name = name
         self._uid = ""
 
-    def plan(self) -> ControllerPlan:
-        """The controller's plan."""
+    def blueprint(self) -> Blueprint:
+        """The controller's blueprint."""
         return controller_for(Node, name="runner-node").run_with(self)
 
     async def reconcile(self, ctx: Context, request: Request) -> Done:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from steersman.aio import now
-from steersman.controller import Context, ControllerPlan, Done, Outcome, Request, controller_for
+from steersman.controller import Blueprint, Context, Done, Outcome, Request, controller_for
 from steersman.errors import StatusError
 from steersman.kinds.apps_v1 import ReplicaSet, ReplicaSetCondition, ReplicaSetStatus
 from steersman.kinds.core_v1 import Pod, PodTemplateSpec
@@ -24,8 +24,8 @@ from steersman.testing.workload_controllers.workload_reconciler import WorkloadR
 class ReplicaSets(WorkloadReconciler[ReplicaSet]):
     """Reconciles ReplicaSets."""
 
-    def plan(self) -> ControllerPlan:
-        """The controller's plan."""
+    def blueprint(self) -> Blueprint:
+        """The controller's blueprint."""
         return (
             controller_for(ReplicaSet, name="replicaset-controller")
             .owns(Pod)

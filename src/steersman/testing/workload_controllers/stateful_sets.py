@@ -12,7 +12,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from steersman.aio import now
-from steersman.controller import Context, ControllerPlan, Done, Outcome, Request, Requeue, controller_for
+from steersman.controller import Blueprint, Context, Done, Outcome, Request, Requeue, controller_for
 from steersman.errors import AlreadyExists, Conflict, Forbidden, StatusError
 from steersman.kinds.apps_v1 import ControllerRevision, StatefulSet, StatefulSetStatus
 from steersman.kinds.core_v1 import PersistentVolumeClaim, Pod
@@ -28,8 +28,8 @@ _STEPS = 100
 class StatefulSets(WorkloadReconciler[StatefulSet]):
     """Reconciles StatefulSets."""
 
-    def plan(self) -> ControllerPlan:
-        """The controller's plan."""
+    def blueprint(self) -> Blueprint:
+        """The controller's blueprint."""
         return (
             controller_for(StatefulSet, name="statefulset-controller")
             .owns(Pod)

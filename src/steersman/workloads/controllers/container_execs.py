@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from steersman.aio import now
-from steersman.controller import Context, ControllerPlan, Done, Outcome, Request, View, controller_for
+from steersman.controller import Blueprint, Context, Done, Outcome, Request, View, controller_for
 from steersman.objects import Condition, Key, MicroTime, set_condition
 from steersman.patterns import add_finalizer, has_finalizer, remove_finalizer
 from steersman.workloads.containers import ContainerRunner, ContainerRuntimeError, ExecLaunch
@@ -54,7 +54,7 @@ class Command(msgspec.Struct, kw_only=True):
     finished_at: MicroTime | None = None
 
 
-def container_execs(*, runner: ContainerRunner, logs: Path) -> ControllerPlan:
+def container_execs(*, runner: ContainerRunner, logs: Path) -> Blueprint:
     """The controller of ContainerExecs, for a `Manager`. ``logs`` is the folder of their output."""
     world: World[Command] = World("container commands", Command)
     reconciler = _Execs(world, runner, logs)

@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from steersman.aio import now
-from steersman.controller import Context, ControllerPlan, Done, Outcome, Request, RequeueAfter, View, controller_for
+from steersman.controller import Blueprint, Context, Done, Outcome, Request, RequeueAfter, View, controller_for
 from steersman.objects import Condition, Key, set_condition
 from steersman.patterns import add_finalizer, has_finalizer, remove_finalizer
 from steersman.workloads.containers import ContainerRunner, ContainerRuntimeError, Missing
@@ -39,7 +39,7 @@ class Connection(msgspec.Struct, kw_only=True):
     """When a command that failed is repeated, in the time of the loop."""
 
 
-def container_network_connections(*, runner: ContainerRunner) -> ControllerPlan:
+def container_network_connections(*, runner: ContainerRunner) -> Blueprint:
     """The controller of ContainerNetworkConnections, for a `Manager`."""
     world: World[Connection] = World("container connections", Connection, limit=4)
     reconciler = _Connections(world, runner)

@@ -16,7 +16,7 @@ from typing import Any, Final
 import msgspec
 
 from steersman import aio
-from steersman.controller import Context, ControllerPlan, Done, Outcome, Request, RequeueAfter, View, controller_for
+from steersman.controller import Blueprint, Context, Done, Outcome, Request, RequeueAfter, View, controller_for
 from steersman.objects import Condition, Key, set_condition
 from steersman.patterns import add_finalizer, has_finalizer, remove_finalizer
 from steersman.workloads.containers import (
@@ -67,7 +67,7 @@ Change = Callable[[Network], None]
 Doing = Callable[[ContainerNetwork, str], Coroutine[Any, Any, Change]]
 
 
-def container_networks(*, runner: ContainerRunner, proxy: Proxy) -> ControllerPlan:
+def container_networks(*, runner: ContainerRunner, proxy: Proxy) -> Blueprint:
     """The controller of ContainerNetworks, for a `Manager`."""
     world: World[Network] = World("container networks", Network, limit=4)
     reconciler = _Networks(world, runner, proxy)

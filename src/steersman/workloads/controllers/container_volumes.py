@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from steersman.aio import now
-from steersman.controller import Context, ControllerPlan, Done, Outcome, Request, RequeueAfter, controller_for
+from steersman.controller import Blueprint, Context, Done, Outcome, Request, RequeueAfter, controller_for
 from steersman.objects import Condition, set_condition
 from steersman.patterns import add_finalizer, has_finalizer, remove_finalizer
 from steersman.workloads.containers import ContainerRunner, ContainerRuntimeError
@@ -40,7 +40,7 @@ class Volume(msgspec.Struct, kw_only=True):
     """When a command that failed is repeated, in the time of the loop."""
 
 
-def container_volumes(*, runner: ContainerRunner) -> ControllerPlan:
+def container_volumes(*, runner: ContainerRunner) -> Blueprint:
     """The controller of ContainerVolumes, for a `Manager`."""
     world: World[Volume] = World("container volumes", Volume, limit=4)
     return controller_for(ContainerVolume).on(world).run_with(_Volumes(world, runner))

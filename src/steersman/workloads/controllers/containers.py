@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from steersman import aio
-from steersman.controller import Context, ControllerPlan, Done, Outcome, Request, RequeueAfter, View, controller_for
+from steersman.controller import Blueprint, Context, Done, Outcome, Request, RequeueAfter, View, controller_for
 from steersman.objects import Key, Object, parse_duration
 from steersman.patterns import add_finalizer, has_finalizer, remove_finalizer
 from steersman.workloads.containers import ContainerRunner
@@ -79,7 +79,7 @@ _RESTARTS = 1.0
 _PARALLEL = 8
 
 
-def containers(*, runner: ContainerRunner, ports: PortRegistry, health: HealthMonitor, logs: Path) -> ControllerPlan:
+def containers(*, runner: ContainerRunner, ports: PortRegistry, health: HealthMonitor, logs: Path) -> Blueprint:
     """The controller of Containers, for a `Manager`. ``logs`` is the folder of their output."""
     world = ContainerWorld(runner, limit=_PARALLEL)
     reconciler = _Containers(world, runner, ports, health, logs)

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from steersman import aio
-from steersman.controller import Context, ControllerPlan, Done, Outcome, Request, RequeueAfter, controller_for, when
+from steersman.controller import Blueprint, Context, Done, Outcome, Request, RequeueAfter, controller_for, when
 from steersman.errors import AlreadyExists
 from steersman.objects import MicroTime, ObjectMeta, parse_duration
 from steersman.patterns import add_finalizer, remove_finalizer
@@ -52,7 +52,7 @@ _LOOK_AGAIN = 0.2
 
 def executable_replica_sets(
     *, files: FileWatcher, folder: Path, is_ending: Callable[[], bool] = lambda: False
-) -> ControllerPlan:
+) -> Blueprint:
     """The controller of ExecutableReplicaSets, for a `Manager`.
 
     ``folder`` is the working directory of programs that name none. ``is_ending`` returns whether the server ends once all

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Final, cast
 
 from steersman import aio
-from steersman.controller import Context, ControllerPlan, Done, Outcome, Request, RequeueAfter, controller_for, when
+from steersman.controller import Blueprint, Context, Done, Outcome, Request, RequeueAfter, controller_for, when
 from steersman.objects import Key, MicroTime, parse_duration
 from steersman.patterns import add_finalizer, has_finalizer, remove_finalizer
 from steersman.workloads.controllers.executable_run import (
@@ -93,7 +93,7 @@ def executables(
     logs: Path,
     ambient: Mapping[str, str],
     world: World[Run] | None = None,
-) -> ControllerPlan:
+) -> Blueprint:
     """The controller of Executables, for a `Manager`.
 
     ``folder`` is the working directory of programs that name none, ``logs`` the folder of their output, and ``ambient`` the

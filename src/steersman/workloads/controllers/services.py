@@ -20,9 +20,9 @@ import msgspec
 
 from steersman import aio
 from steersman.controller import (
+    Blueprint,
     ChannelSource,
     Context,
-    ControllerPlan,
     Done,
     Outcome,
     Request,
@@ -78,10 +78,10 @@ class _Outcome(msgspec.Struct):
 def add_services(manager: Manager, *, proxy: Proxy, ports: PortRegistry) -> None:
     """Add the controller of Services to a manager, with the index of Endpoints that it reads."""
     manager.index(Endpoint, _BY_SERVICE, lambda endpoint: [endpoint.spec.service_name])
-    manager.add(_plan(proxy, ports))
+    manager.add(_blueprint(proxy, ports))
 
 
-def _plan(proxy: Proxy, ports: PortRegistry) -> ControllerPlan:
+def _blueprint(proxy: Proxy, ports: PortRegistry) -> Blueprint:
     source = ChannelSource("proxy", debounce=0.2)
     proxy.watch(lambda name: source.send(Key("", name), "the proxy reports a change"))
     builder = controller_for(Service).watches(Endpoint, map=_service_of).on(source)

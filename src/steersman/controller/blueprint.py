@@ -1,7 +1,7 @@
-"""The plan of a controller: what it watches, and how events map to objects to reconcile.
+"""The blueprint of a controller: what it watches, and how events map to objects to reconcile.
 
 Guarantees
-- A plan is data: a manager can read which kinds are watched, and how, before anything starts.
+- A blueprint is data: a manager can read which kinds are watched, and how, before anything starts.
 - `assemble` makes a new controller every time, which shares nothing with an earlier one.
 """
 
@@ -46,7 +46,7 @@ class WatchedKind(msgspec.Struct, frozen=True, kw_only=True):
     optional: bool = False
 
 
-class ControllerPlan(msgspec.Struct, frozen=True, kw_only=True):
+class Blueprint(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that a controller is made of."""
 
     name: str
@@ -135,11 +135,11 @@ class ControllerPlan(msgspec.Struct, frozen=True, kw_only=True):
             )
 
 
-class Planned(Protocol):
-    """An object with a controller plan, such as a `StateMachine`."""
+class SupportsBlueprint(Protocol):
+    """An object with a blueprint, such as a `StateMachine`."""
 
-    def plan(self) -> ControllerPlan:
-        """The plan of its controller."""
+    def blueprint(self) -> Blueprint:
+        """The blueprint of its controller."""
         ...
 
 
