@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from steersman.application.model import ServiceDefinition
-from steersman.application.objects.plan import Plan, set_fields
+from steersman.application.objects.translation_context import TranslationContext, set_fields
 from steersman.objects import format_duration
 from steersman.workloads.kinds import AddedProbe, AddedProbeSchedule, TcpProbe
 
@@ -17,13 +17,13 @@ def duration(seconds: float) -> str:
     return format_duration(timedelta(seconds=seconds))
 
 
-def probes(plan: Plan, definition: ServiceDefinition) -> list[AddedProbe] | None:
+def probes(translation: TranslationContext, definition: ServiceDefinition) -> list[AddedProbe] | None:
     """The probes for ``spec.steersman.healthProbes``."""
     check = definition.healthcheck
     if check is None:
         return None
     if check.start_interval is not None:
-        plan.remarks.warn(
+        translation.remarks.warn(
             definition,
             "healthcheck: start_interval has no effect; the check runs every 100 ms until its first success",
         )
@@ -35,20 +35,20 @@ def probes(plan: Plan, definition: ServiceDefinition) -> list[AddedProbe] | None
     )
     action = check.action
     if isinstance(action, TcpProbe):
-        action = TcpProbe(port=_tcp_port(plan, definition, action.port))
+        action = TcpProbe(port=_tcp_port(translation, definition, action.port))
     return [AddedProbe.of(_NAME, action, schedule)]
 
 
-def _tcp_port(plan: Plan, definition: ServiceDefinition, port: int) -> int:
+def _tcp_port(translation: TranslationContext, definition: ServiceDefinition, port: int) -> int:
     """The port that the process itself listens on: the proxy accepts connections before the process does."""
     if not definition.is_process:
-        plan.remarks.error(
+        translation.remarks.error(
             definition, "healthcheck: tcp works only for processes: use test, which runs inside the container"
         )
-    for served in plan.ports[definition.name]:
+    for served in translation.ports[definition.name]:
         if port in {served.published_at, served.port.target}:
             if served.listens_at is None:
-                plan.remarks.error(
+                translation.remarks.error(
                     definition,
                     f"healthcheck: tcp {port} is the port of the proxy; each process gets its own port when it starts:"
                     " use http or test",

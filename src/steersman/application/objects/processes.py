@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from steersman.application.model import ServiceDefinition, WatchRule
 from steersman.application.objects.names import object_name
-from steersman.application.objects.plan import Plan, set_fields
 from steersman.application.objects.probes import duration, probes
+from steersman.application.objects.translation_context import TranslationContext, set_fields
 from steersman.application.objects.variables import variables
 from steersman.workloads.kinds import (
     ExecutableReplicaSet,
@@ -35,14 +35,14 @@ _CONTAINER_KEYS = {
 }
 
 
-def replica_set(plan: Plan, definition: ServiceDefinition) -> ExecutableReplicaSet:
+def replica_set(translation: TranslationContext, definition: ServiceDefinition) -> ExecutableReplicaSet:
     """The ExecutableReplicaSet of a process."""
     name = object_name(definition.name)
-    _check(plan, definition)
+    _check(translation, definition)
     words = [*(definition.entrypoint or ()), *(definition.command or ())] or [name]
     additions = set_fields(
-        depends_on=plan.dependencies(definition),
-        health_probes=probes(plan, definition),
+        depends_on=translation.dependencies(definition),
+        health_probes=probes(translation, definition),
         stop_timeout=duration(definition.stop_grace_period) if definition.stop_grace_period is not None else None,
         stop_signal=definition.stop_signal,
         user=definition.user or None,
@@ -51,18 +51,18 @@ def replica_set(plan: Plan, definition: ServiceDefinition) -> ExecutableReplicaS
         executable_path=words[0],
         **set_fields(
             args=words[1:],
-            working_directory=definition.working_folder or str(plan.application.folder),
-            env=variables(plan, definition),
+            working_directory=definition.working_folder or str(translation.application.folder),
+            env=variables(translation, definition),
             terminal=TerminalSpec() if definition.tty else None,
             steersman=ProcessAdditions(**additions) if additions else None,
         ),
     )
     template = ExecutableTemplate(
-        **set_fields(labels=plan.labels(definition), annotations=plan.producers(definition), spec=spec)
+        **set_fields(labels=translation.labels(definition), annotations=translation.producers(definition), spec=spec)
     )
-    set_additions = set_fields(restart=_restart(definition), watch=_watch(plan, definition))
+    set_additions = set_fields(restart=_restart(definition), watch=_watch(translation, definition))
     return ExecutableReplicaSet(
-        metadata=plan.meta(definition, name, definition.labels),
+        metadata=translation.meta(definition, name, definition.labels),
         spec=ExecutableReplicaSetSpec(
             replicas=definition.scale,
             template=template,
@@ -71,15 +71,15 @@ def replica_set(plan: Plan, definition: ServiceDefinition) -> ExecutableReplicaS
     )
 
 
-def _check(plan: Plan, definition: ServiceDefinition) -> None:
+def _check(translation: TranslationContext, definition: ServiceDefinition) -> None:
     if not definition.command and not definition.entrypoint:
-        plan.remarks.error(definition, "a service without image and build is a process and needs a command")
+        translation.remarks.error(definition, "a service without image and build is a process and needs a command")
     for key, instead in _CONTAINER_KEYS.items():
         if getattr(definition, key):
             reason = f" ({instead})" if instead else ""
-            plan.remarks.error(definition, f"{key} needs a container{reason}: add an image or remove the key")
+            translation.remarks.error(definition, f"{key} needs a container{reason}: add an image or remove the key")
     if definition.stdin_open and not definition.tty:
-        plan.remarks.warn(definition, "stdin_open has no effect without tty: the process reads no input")
+        translation.remarks.warn(definition, "stdin_open has no effect without tty: the process reads no input")
 
 
 def _restart(definition: ServiceDefinition) -> RestartPolicy | None:
@@ -90,15 +90,15 @@ def _restart(definition: ServiceDefinition) -> RestartPolicy | None:
     return RestartPolicy(**fields)
 
 
-def _watch(plan: Plan, definition: ServiceDefinition) -> FileWatch | None:
+def _watch(translation: TranslationContext, definition: ServiceDefinition) -> FileWatch | None:
     if not definition.watch:
         return None
     for each in definition.watch:
         if each.action != "restart":
-            plan.remarks.error(
+            translation.remarks.error(
                 definition, f"watch: the action {each.action} needs a container: use restart for a process"
             )
-    return file_watch(definition.watch, cascade=restarts_dependents(plan, definition))
+    return file_watch(definition.watch, cascade=restarts_dependents(translation, definition))
 
 
 def file_watch(watches: tuple[WatchRule, ...], *, cascade: bool) -> FileWatch:
@@ -113,17 +113,17 @@ def file_watch(watches: tuple[WatchRule, ...], *, cascade: bool) -> FileWatch:
     )
 
 
-def restarts_dependents(plan: Plan, definition: ServiceDefinition) -> bool:
+def restarts_dependents(translation: TranslationContext, definition: ServiceDefinition) -> bool:
     """Whether the services that depend on this one restart with it."""
     asked = {
         other.name: each.restart
-        for other in plan.application.services.values()
+        for other in translation.application.services.values()
         for each in other.depends_on
         if each.service == definition.name
     }
     if any(asked.values()) and not all(asked.values()):
         silent = ", ".join(name for name, restart in asked.items() if not restart)
-        plan.remarks.warn(
+        translation.remarks.warn(
             definition,
             f"watch: some of its dependents have restart: true, so all of them restart with it, including {silent}",
         )

@@ -8,10 +8,10 @@ from steersman.application.labels import NO_ADDRESS, PROJECT
 from steersman.application.model import Application, ApplicationError, Network, Problem, ServiceDefinition
 from steersman.application.objects.containers import containers
 from steersman.application.objects.names import check_names, check_unique, object_name, replica_names
-from steersman.application.objects.plan import DEFAULT_NETWORK, Plan, set_fields
 from steersman.application.objects.ports import ServedPort, check_ports, served_ports
 from steersman.application.objects.processes import replica_set
 from steersman.application.objects.remarks import Remarks
+from steersman.application.objects.translation_context import DEFAULT_NETWORK, TranslationContext, set_fields
 from steersman.objects import Object, ObjectMeta, Unstructured
 from steersman.workloads.kinds import (
     GENERATED_NAME,
@@ -42,7 +42,7 @@ def _translated(application: Application, project: str) -> tuple[list[Object | U
     remarks = Remarks()
     services = application.services.values()
     ports = {each.name: served_ports(each, remarks) for each in services}
-    plan = Plan(application=application, project=project, ports=ports, remarks=remarks)
+    translation = TranslationContext(application=application, project=project, ports=ports, remarks=remarks)
     check_names(application, project, remarks)
     check_ports(application, ports, remarks)
     check_unique("Service", ((each.service, owner) for owner in services for each in ports[owner.name]), remarks)
@@ -50,10 +50,10 @@ def _translated(application: Application, project: str) -> tuple[list[Object | U
         chosen = [each for each in services if each.is_process is is_process]
         check_unique(kind, ((name, each) for each in chosen for name in replica_names(each)), remarks)
     objects: list[Object | Unstructured] = [_labeled(each, project) for each in application.objects]
-    objects += [*_networks(plan), *_volumes(plan)]
-    objects += [service for each in services for service in _services(plan, each)]
+    objects += [*_networks(translation), *_volumes(translation)]
+    objects += [service for each in services for service in _services(translation, each)]
     for each in services:
-        objects += [replica_set(plan, each)] if each.is_process else containers(plan, each)
+        objects += [replica_set(translation, each)] if each.is_process else containers(translation, each)
     if remarks.errors:
         raise ApplicationError(*remarks.errors)
     return objects, remarks
@@ -66,8 +66,8 @@ def _labeled(tree: dict[str, object], project: str) -> Unstructured:
     return obj
 
 
-def _services(plan: Plan, definition: ServiceDefinition) -> list[Service]:
-    labels = plan.labels(definition)
+def _services(translation: TranslationContext, definition: ServiceDefinition) -> list[Service]:
+    labels = translation.labels(definition)
     return [
         Service(
             metadata=ObjectMeta(
@@ -80,7 +80,7 @@ def _services(plan: Plan, definition: ServiceDefinition) -> list[Service]:
             ),
             spec=each.spec,
         )
-        for each in plan.ports[definition.name]
+        for each in translation.ports[definition.name]
     ]
 
 
@@ -93,37 +93,44 @@ def _port_setting(definition: ServiceDefinition, served: ServedPort) -> str:
     return f"{key} of service {definition.name} in {file}"
 
 
-def _networks(plan: Plan) -> list[ContainerNetwork]:
+def _networks(translation: TranslationContext) -> list[ContainerNetwork]:
     """The networks that containers join. Their names in the runtime start with the project's name."""
-    used = [key for each in plan.application.services.values() if not each.is_process for key in plan.networks(each)]
+    used = [
+        key
+        for each in translation.application.services.values()
+        if not each.is_process
+        for key in translation.networks(each)
+    ]
     found: list[ContainerNetwork] = []
     for key in dict.fromkeys(used):
-        network = plan.application.networks.get(key)
+        network = translation.application.networks.get(key)
         if network is None:
-            network = Network(name=f"{plan.project}_{DEFAULT_NETWORK}")
+            network = Network(name=f"{translation.project}_{DEFAULT_NETWORK}")
         fields = set_fields(
             mode="existing" if network.external else None,
             steersman=NetworkAdditions(internal=True) if network.internal and not network.external else None,
         )
         spec = ContainerNetworkSpec(network_name=network.name, **fields)
-        metadata = _meta(plan, object_name(key))
-        if network.name == f"{plan.project}_{key}" and not network.external:
+        metadata = _meta(translation, object_name(key))
+        if network.name == f"{translation.project}_{key}" and not network.external:
             metadata.annotations = {GENERATED_NAME: "true"}
         found.append(ContainerNetwork(metadata=metadata, spec=spec))
     return found
 
 
-def _volumes(plan: Plan) -> list[ContainerVolume]:
+def _volumes(translation: TranslationContext) -> list[ContainerVolume]:
     """The named volumes that containers use. They remain after ``steersman down``."""
-    mounts = [mount for each in plan.application.services.values() if not each.is_process for mount in each.volumes]
+    mounts = [
+        mount for each in translation.application.services.values() if not each.is_process for mount in each.volumes
+    ]
     used = dict.fromkeys(each.source for each in mounts if each.type == "volume" and each.source)
-    known = plan.application.volumes
+    known = translation.application.volumes
     return [
-        ContainerVolume(metadata=_meta(plan, object_name(key)), spec=ContainerVolumeSpec(name=known[key].name))
+        ContainerVolume(metadata=_meta(translation, object_name(key)), spec=ContainerVolumeSpec(name=known[key].name))
         for key in used
         if key in known and not known[key].external
     ]
 
 
-def _meta(plan: Plan, name: str) -> ObjectMeta:
-    return ObjectMeta(name=name, labels={PROJECT: plan.project})
+def _meta(translation: TranslationContext, name: str) -> ObjectMeta:
+    return ObjectMeta(name=name, labels={PROJECT: translation.project})

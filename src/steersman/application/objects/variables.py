@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 from steersman.application.model import ServiceDefinition
 from steersman.application.objects.names import object_name
-from steersman.application.objects.plan import Plan
 from steersman.application.objects.ports import ServedPort, declared_ports
+from steersman.application.objects.translation_context import TranslationContext
 from steersman.workloads.kinds import EnvVar
 
 #: The ports of OpenTelemetry's protocol with their encodings, the preferred one first.
@@ -25,22 +25,22 @@ _COLLECTOR_IMAGES = (
 )
 
 
-def variables(plan: Plan, definition: ServiceDefinition) -> list[EnvVar]:
+def variables(translation: TranslationContext, definition: ServiceDefinition) -> list[EnvVar]:
     """The variables of a service, the declared ones first."""
     found = dict(definition.environment)
     if definition.own_port is not None and definition.scale > 1:
         # Each process gets its own.
         found.pop("PORT", None)
     if definition.is_process:
-        for name, value in (*_own_ports(plan, definition), *_addresses(plan, definition)):
+        for name, value in (*_own_ports(translation, definition), *_addresses(translation, definition)):
             found.setdefault(name, value)
-    for name, value in _telemetry(plan, definition):
+    for name, value in _telemetry(translation, definition):
         found.setdefault(name, value)
     return [EnvVar(name=name, value=value) for name, value in found.items()]
 
 
-def _own_ports(plan: Plan, definition: ServiceDefinition) -> Iterator[tuple[str, str]]:
-    served = plan.ports[definition.name]
+def _own_ports(translation: TranslationContext, definition: ServiceDefinition) -> Iterator[tuple[str, str]]:
+    served = translation.ports[definition.name]
     if served:
         yield "PORT", served[0].own_port
     elif ports := declared_ports(definition):
@@ -50,13 +50,13 @@ def _own_ports(plan: Plan, definition: ServiceDefinition) -> Iterator[tuple[str,
             yield f"PORT_{_variable(each.port.name)}", each.own_port
 
 
-def _addresses(plan: Plan, definition: ServiceDefinition) -> Iterator[tuple[str, str]]:
+def _addresses(translation: TranslationContext, definition: ServiceDefinition) -> Iterator[tuple[str, str]]:
     """The addresses of direct dependencies, under Kubernetes' names."""
     for each in definition.depends_on:
         # A service that has ended has no address.
-        if each.service not in plan.application.services or each.condition == "service_completed_successfully":
+        if each.service not in translation.application.services or each.condition == "service_completed_successfully":
             continue
-        for served in plan.ports[each.service]:
+        for served in translation.ports[each.service]:
             name = _variable(served.service)
             yield f"{name}_SERVICE_HOST", served.host
             yield f"{name}_SERVICE_PORT", served.client_port
@@ -66,14 +66,14 @@ def _variable(name: str) -> str:
     return object_name(name).replace("-", "_").upper()
 
 
-def _telemetry(plan: Plan, definition: ServiceDefinition) -> Iterator[tuple[str, str]]:
+def _telemetry(translation: TranslationContext, definition: ServiceDefinition) -> Iterator[tuple[str, str]]:
     """Where to send telemetry: for processes, and for containers with a build."""
-    collector = collector_of(plan)
+    collector = collector_of(translation)
     if collector is None or collector is definition or not (definition.is_process or definition.build):
         return
-    found = _endpoint(plan, definition, collector)
+    found = _endpoint(translation, definition, collector)
     if found is None:
-        plan.remarks.warn(
+        translation.remarks.warn(
             definition,
             f"service {collector.name} collects telemetry, but publishes no port 4317 or 4318 that this service can reach",
         )
@@ -84,11 +84,11 @@ def _telemetry(plan: Plan, definition: ServiceDefinition) -> Iterator[tuple[str,
     yield "OTEL_SERVICE_NAME", definition.name
 
 
-def collector_of(plan: Plan) -> ServiceDefinition | None:
+def collector_of(translation: TranslationContext) -> ServiceDefinition | None:
     """The service that collects telemetry: the declared one, or the only one that looks like a collector."""
-    services = plan.application.services
-    if plan.application.collector is not None:
-        return services.get(plan.application.collector)
+    services = translation.application.services
+    if translation.application.collector is not None:
+        return services.get(translation.application.collector)
     found = [each for each in services.values() if _looks_like_a_collector(each)]
     return found[0] if len(found) == 1 else None
 
@@ -99,15 +99,17 @@ def _looks_like_a_collector(definition: ServiceDefinition) -> bool:
     return bool(targets & _OTLP_PORTS.keys()) or any(each in image for each in _COLLECTOR_IMAGES)
 
 
-def _endpoint(plan: Plan, consumer: ServiceDefinition, collector: ServiceDefinition) -> tuple[str, str] | None:
+def _endpoint(
+    translation: TranslationContext, consumer: ServiceDefinition, collector: ServiceDefinition
+) -> tuple[str, str] | None:
     """The URL and the protocol."""
     inside = not consumer.is_process and not collector.is_process
-    if inside and set(plan.networks(consumer)) & set(plan.networks(collector)):
+    if inside and set(translation.networks(consumer)) & set(translation.networks(collector)):
         targets = {*collector.expose, *(each.target for each in collector.ports)} & _OTLP_PORTS.keys()
         port = 4318 if not targets or 4318 in targets else 4317
         return f"http://{collector.name}:{port}", _OTLP_PORTS[port]
     for number, protocol in _OTLP_PORTS.items():
-        for served in plan.ports[collector.name]:
+        for served in translation.ports[collector.name]:
             if served.port.target == number:
                 return f"http://{_host(consumer, served)}:{served.reached_port}", protocol
     return None

@@ -24,7 +24,7 @@ _CONDITIONS = {
 }
 
 
-class Plan(msgspec.Struct, frozen=True, kw_only=True):
+class TranslationContext(msgspec.Struct, frozen=True, kw_only=True):
     """An application, and the ports of its services."""
 
     application: Application
