@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from steersman import Condition, Context, Done, ObjectMeta, Request, Resource, Spec, Status, set_condition
-from steersman.aio import now
+from steersman.aio import utc_now
 from steersman.controller import Blueprint, controller_for
 from steersman.kinds.core_v1 import ConfigMap, Secret, ServiceAccount
 from steersman.objects import Object
@@ -55,7 +55,7 @@ async def reconcile_bare(ctx: Context, request: Request) -> Done:
     status = site.ensure_status()
     status.observed_generation = site.generation
     ready = Condition(type="Ready", status="True", reason="Ready", observed_generation=site.generation)
-    set_condition(status, ready, now=now())
+    set_condition(status, ready, now=utc_now())
     await ctx.client.save(site)
     return Done()
 

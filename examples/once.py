@@ -29,7 +29,7 @@ from steersman import (
     Resource,
     Spec,
     Status,
-    now,
+    utc_now,
 )
 from steersman.errors import NotFound
 from steersman.markers import Immutable, MinItems
@@ -79,11 +79,11 @@ class TaskReconciler(Reconciler[Task]):
             return Done()
         if status.phase is None:
             # The claim: the server rejects it if the Task changed since we read it.
-            task.status = status = TaskStatus(phase="Running", started_at=now())
+            task.status = status = TaskStatus(phase="Running", started_at=utc_now())
             task = (await ctx.client.save(task)).object
             self._results[task.uid] = await perform(task.spec.argv)
         # Claimed by another process: only the leader runs, so that process is gone.
-        result = self._results.get(task.uid, TaskStatus(phase="Lost", completed_at=now()))
+        result = self._results.get(task.uid, TaskStatus(phase="Lost", completed_at=utc_now()))
         task.status = replace(result, started_at=status.started_at, observed_generation=task.generation)
         # A patch, because a label that was set meanwhile must not block the result.
         with suppress(NotFound):  # deleted meanwhile
@@ -97,7 +97,7 @@ async def perform(argv: list[str]) -> TaskStatus:
     try:
         process = await asyncio.create_subprocess_exec(*argv, stdout=pipe, stderr=asyncio.subprocess.STDOUT)
     except OSError as error:
-        return TaskStatus(phase="Failed", completed_at=now(), exit_code=127, output=str(error))
+        return TaskStatus(phase="Failed", completed_at=utc_now(), exit_code=127, output=str(error))
     try:
         output, _ = await process.communicate()
     finally:
@@ -107,7 +107,7 @@ async def perform(argv: list[str]) -> TaskStatus:
     text = output.decode(errors="replace")[:OUTPUT_LIMIT]
     return TaskStatus(
         phase="Failed" if process.returncode else "Succeeded",
-        completed_at=now(),
+        completed_at=utc_now(),
         exit_code=process.returncode,
         output=text,
     )

@@ -28,7 +28,7 @@ from steersman import (
     Resource,
     Spec,
     Status,
-    now,
+    utc_now,
 )
 from steersman.errors import AlreadyExists
 from steersman.kinds.batch_v1 import Job, JobSpec
@@ -94,8 +94,8 @@ async def reconcile(ctx: Context, request: Request) -> Done | RequeueAfter:
     if schedule is None or schedule.deleting:
         return Done()
     status = schedule.ensure_status()
-    since = status.last_tick or schedule.metadata.creation_timestamp or now()
-    ticks = ticks_between(since, now(), parse_duration(schedule.spec.every))
+    since = status.last_tick or schedule.metadata.creation_timestamp or utc_now()
+    ticks = ticks_between(since, utc_now(), parse_duration(schedule.spec.every))
     if ticks.due is not None:
         with suppress(AlreadyExists):  # an earlier attempt got this far
             await ctx.client.create(job_for(schedule, ticks.due), owner=schedule)
@@ -103,7 +103,7 @@ async def reconcile(ctx: Context, request: Request) -> Done | RequeueAfter:
     status.observed_generation = schedule.generation
     await ctx.client.save(schedule)
     await prune(ctx, schedule)
-    return RequeueAfter(max((ticks.next - now()).total_seconds(), 0.001))
+    return RequeueAfter(max((ticks.next - utc_now()).total_seconds(), 0.001))
 
 
 async def prune(ctx: Context, schedule: Schedule) -> None:

@@ -26,8 +26,8 @@ from steersman import (
     ScaleSubresource,
     Spec,
     Status,
-    now,
     set_condition,
+    utc_now,
 )
 from steersman.kinds.apps_v1 import Deployment, DeploymentSpec
 from steersman.kinds.core_v1 import (
@@ -106,7 +106,7 @@ def status_from(site: Site, deployment: Deployment) -> SiteStatus:
         message=f"{status.ready_replicas} of {site.spec.replicas} replicas are ready",
         observed_generation=site.generation,
     )
-    set_condition(status, condition, now=now())
+    set_condition(status, condition, now=utc_now())
     return status
 
 

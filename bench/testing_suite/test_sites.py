@@ -54,7 +54,7 @@ async def reconcile(ctx: Context, request: Request) -> Done:
     status.pages = len(page.data or {})
     status.observed_generation = site.generation
     ready = Condition(type="Ready", status="True", reason="Served", observed_generation=site.generation)
-    set_condition(status, ready, now=aio.now())
+    set_condition(status, ready, now=aio.utc_now())
     site.status = status
     await ctx.client.save(site)
     return Done()

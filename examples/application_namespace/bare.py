@@ -9,7 +9,7 @@ from typing import NamedTuple
 from examples.application_namespace.children import administrators, isolation, limits, namespace
 from examples.application_namespace.types import ApplicationNamespace
 
-from steersman import Condition, Context, Done, Manager, Object, Request, now, set_condition
+from steersman import Condition, Context, Done, Manager, Object, Request, set_condition, utc_now
 from steersman.errors import ApiError, NotFound
 from steersman.kinds.core_v1 import Namespace, ResourceQuota
 from steersman.kinds.networking_v1 import NetworkPolicy
@@ -92,7 +92,7 @@ async def reconcile(ctx: Context, request: Request) -> Done:
             message=message,
             observed_generation=app.generation,
         )
-        set_condition(status, condition, now=now())
+        set_condition(status, condition, now=utc_now())
         status.observed_generation = app.generation
         with suppress(NotFound):  # deleted meanwhile
             await ctx.client.save(app)

@@ -19,7 +19,7 @@ from examples.postgres_cluster.children import (
 )
 from examples.postgres_cluster.types import PostgresCluster
 
-from steersman import Condition, Context, Done, Manager, Object, Request, find_condition, now, set_condition
+from steersman import Condition, Context, Done, Manager, Object, Request, find_condition, set_condition, utc_now
 from steersman.errors import ApiError, NotFound
 from steersman.kinds.apps_v1 import StatefulSet
 from steersman.kinds.batch_v1 import CronJob
@@ -94,7 +94,7 @@ def report(
     condition = Condition(
         type=kind, status=status, reason=reason, message=message, observed_generation=cluster.generation
     )
-    set_condition(cluster.ensure_status(), condition, now=now())
+    set_condition(cluster.ensure_status(), condition, now=utc_now())
 
 
 def conclude(cluster: PostgresCluster) -> None:

@@ -24,8 +24,8 @@ from steersman import (
     Request,
     RequeueAfter,
     find_condition,
-    now,
     set_condition,
+    utc_now,
 )
 from steersman.errors import NotFound
 from steersman.kinds.core_v1 import Secret
@@ -58,7 +58,7 @@ def report(
     condition = Condition(
         type=kind, status=status, reason=reason, message=message, observed_generation=storage.generation
     )
-    set_condition(storage.ensure_status(), condition, now=now())
+    set_condition(storage.ensure_status(), condition, now=utc_now())
 
 
 def conclude(storage: SecureStorage) -> None:

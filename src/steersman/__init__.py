@@ -17,7 +17,7 @@ from steersman._lazy_names import lazy_names
 from steersman._version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from steersman.aio import now as now
+    from steersman.aio import utc_now as utc_now
     from steersman.apiserver import ApiServer as ApiServer
     from steersman.client import (
         Client as Client,
@@ -75,7 +75,7 @@ else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
-            "steersman.aio": ["now"],
+            "steersman.aio": ["utc_now"],
             "steersman.apiserver": ["ApiServer"],
             "steersman.client": ["Client", "MergePatch", "Verbs", "retry_on_conflict"],
             "steersman.controller": [
@@ -161,11 +161,11 @@ __all__ = [
     "finalizer",
     "find_condition",
     "generates",
-    "now",
     "reconciles",
     "reports",
     "retry_on_conflict",
     "set_condition",
     "set_owner",
     "state",
+    "utc_now",
 ]

@@ -36,9 +36,9 @@ def test_wall_time_follows_a_virtual_loop(run_virtual) -> None:
     """Sleeping an hour on a virtual loop moves the wall clock by an hour."""
 
     async def sleep() -> timedelta:
-        before = aio.now()
+        before = aio.utc_now()
         await asyncio.sleep(3600)
-        return aio.now() - before
+        return aio.utc_now() - before
 
     assert run_virtual(sleep()) == timedelta(hours=1)
 
@@ -59,7 +59,7 @@ def test_binding_again_starts_afresh(virtual_loop) -> None:
     assert loop.run_until_complete(_draw()) == drawn
 
     async def read() -> datetime:
-        return aio.now()
+        return aio.utc_now()
 
     assert loop.run_until_complete(read()) == MOMENT
 
@@ -71,7 +71,7 @@ def test_a_loop_can_have_the_machines_time_again() -> None:
     aio.unbind(loop)
 
     async def read() -> datetime:
-        return aio.now()
+        return aio.utc_now()
 
     assert abs(loop.run_until_complete(read()) - datetime.now(UTC)) < timedelta(minutes=1)
     loop.close()
@@ -94,7 +94,7 @@ def test_now_is_always_utc(virtual_loop) -> None:
     aio.bind(loop, clock=FixedClock(MOMENT.astimezone(timezone(timedelta(hours=2)))), seed=1)
 
     async def read() -> datetime:
-        return aio.now()
+        return aio.utc_now()
 
     moment = loop.run_until_complete(read())
     assert moment.utcoffset() == timedelta(0)
@@ -104,7 +104,7 @@ def test_now_is_always_utc(virtual_loop) -> None:
 def test_outside_a_loop_the_machine_answers() -> None:
     """Without a loop the time is the machine's and no two uids are equal."""
     before = datetime.now(UTC)
-    assert before <= aio.now() <= datetime.now(UTC)
+    assert before <= aio.utc_now() <= datetime.now(UTC)
     assert aio.new_uid() != aio.new_uid()
 
 
@@ -113,7 +113,7 @@ async def test_an_unbound_loop_has_the_machine_s_time_and_chance(virtual_loop) -
     other = virtual_loop(1)
     assert not other.is_running()
     before = datetime.now(UTC)
-    assert before <= aio.now() <= datetime.now(UTC)
+    assert before <= aio.utc_now() <= datetime.now(UTC)
     assert aio.new_uid() != aio.new_uid()
 
 

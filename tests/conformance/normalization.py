@@ -23,7 +23,7 @@ import yaml
 from conformance.scenario import lookup
 
 from samples.site import GROUP
-from steersman.aio import now
+from steersman.aio import utc_now
 
 #: Where groups of custom resources are.
 _CUSTOM = GROUP[GROUP.index(".") :]
@@ -171,7 +171,7 @@ class Normalizer:
         self._addresses = Labels("address")
         self._ports = Labels("node port")
         self._step = 0
-        self._started = now()
+        self._started = utc_now()
 
     def head(self, status: int, headers: Iterable[tuple[str, str]]) -> dict[str, Any]:
         """The head of an answer as it is compared."""
@@ -298,7 +298,7 @@ class Normalizer:
             made, about = claims["iat"], claims["kubernetes.io"]
         except (ValueError, KeyError):
             return {}
-        fresh = self._started - timedelta(seconds=2) <= datetime.fromtimestamp(made, UTC) <= now()
+        fresh = self._started - timedelta(seconds=2) <= datetime.fromtimestamp(made, UTC) <= utc_now()
         times = {"iat": "<now>" if fresh else made, "nbf": claims["nbf"] - made, "exp": claims["exp"] - made}
         if "warnafter" in about:
             about["warnafter"] -= made
@@ -365,7 +365,7 @@ class Normalizer:
         if text in self._literals:
             return text
         try:
-            away = datetime.fromisoformat(text).astimezone(UTC) - now()
+            away = datetime.fromisoformat(text).astimezone(UTC) - utc_now()
         except ValueError:
             return text
         if not timedelta(hours=-1) < away < timedelta(hours=1):
@@ -380,5 +380,5 @@ class Normalizer:
         except (ValueError, OverflowError):
             return text
         slack = timedelta(seconds=2)
-        right = self._started - slack <= began <= now() + slack
+        right = self._started - slack <= began <= utc_now() + slack
         return "<now and its grace>" if right else f"<not its grace of {grace} s from the deletion>"

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from samples.raw_api import STRATEGIC, RawApi
-from steersman.aio import Supervisor, now
+from steersman.aio import Supervisor, utc_now
 
 #: The node that a `PodRunner` binds Pods to.
 NAME = "pod-runner"
@@ -42,7 +42,7 @@ async def _heartbeat(api: RawApi) -> None:
 
 
 def _status() -> dict[str, Any]:
-    time = now().strftime("%Y-%m-%dT%H:%M:%SZ")
+    time = utc_now().strftime("%Y-%m-%dT%H:%M:%SZ")
     problems = ("MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable")
     conditions = [("Ready", "True", "KubeletReady"), *((name, "False", "KubeletHasNone") for name in problems)]
     return {

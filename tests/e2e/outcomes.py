@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from datetime import timedelta
 
-from steersman.aio import now
+from steersman.aio import utc_now
 from steersman.kinds.core_v1 import Pod
 from steersman.testing import PodFailed, PodOutcome, PodRunning, PodSucceeded
 
@@ -35,7 +35,7 @@ def _is_ready(pod: Pod) -> bool:
     if not delay:
         return True
     start = pod.status.start_time if pod.status is not None else None
-    return start is not None and now() - start >= timedelta(seconds=delay)
+    return start is not None and utc_now() - start >= timedelta(seconds=delay)
 
 
 def _code(pod: Pod, codes: list[int]) -> int:

@@ -13,7 +13,7 @@ from faults.workload import CONCURRENCY, changing, until
 
 from samples.site import Site
 from steersman import MergePatch
-from steersman.aio import Supervisor, now as wall_clock
+from steersman.aio import Supervisor, utc_now as wall_clock
 from steersman.kinds.coordination_v1 import Lease
 from steersman.manager import LeaderElection
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.slow
 CONNECTIONS_MAX = 2 * (CONCURRENCY + 4)
 
 
-def now():
+def utc_now():
     return asyncio.get_running_loop().time()
 
 
@@ -40,11 +40,11 @@ async def connected(proxy):
 
 async def killed(*parts):
     """Kill parts of the engine, all before any of them is back; when they were away."""
-    begun = now()
+    begun = utc_now()
     for part in parts:
         await part.kill()
     await lasting(1)
-    ended = now()
+    ended = utc_now()
     for part in reversed(parts):
         await part.start()
     return begun, ended
@@ -82,14 +82,14 @@ async def test_history_is_compacted_while_the_connection_is_away(world, proxy):
     async with world.operator(server=proxy.url) as operator:
         lists = operator.lists
         async with changing(world) as changes:
-            begun = now()
+            begun = utc_now()
             proxy.refuse()
             proxy.cut()
             await changes.more(50)
             await world.engine.compact()
             await world.engine.api_servers[0].kill()
             await world.engine.api_servers[0].start()
-            ended = now()
+            ended = utc_now()
             await proxy.heal()
             await changes.more(50)
         await world.settles(operator)
@@ -115,10 +115,10 @@ async def test_the_network_stands_still(world, proxy):
     """Connections stay open, new ones are accepted, and nothing comes; then everything comes."""
     async with world.operator(server=proxy.url, idle_timeout=2.0, timeout=2.0) as operator:
         async with changing(world) as changes:
-            begun = now()
+            begun = utc_now()
             proxy.stall()
             await lasting(4)
-            ended = now()
+            ended = utc_now()
             await proxy.heal()
             await changes.more(20)
         await world.settles(operator)
@@ -157,10 +157,10 @@ async def test_the_server_has_too_much_to_do(world, proxy):
     async with world.operator(server=proxy.url) as operator:
         async with changing(world) as changes:
             async with storm(world.client):
-                begun = now()
+                begun = utc_now()
                 proxy.cut()
                 await lasting(4)
-                ended = now()
+                ended = utc_now()
             await changes.more(20)
         await world.settles(operator)
         operator.was_patient(begun, ended)

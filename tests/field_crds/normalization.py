@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from samples.raw_api import RawAnswer
-from steersman.aio import now
+from steersman.aio import utc_now
 
 _UID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
@@ -56,5 +56,5 @@ def _walk(value: Any, name: str = "") -> Any:  # noqa: PLR0911 - one case each
 
 
 def _time(found: re.Match[str]) -> str:
-    away = datetime.fromisoformat(found[0]).astimezone(UTC) - now()
+    away = datetime.fromisoformat(found[0]).astimezone(UTC) - utc_now()
     return "<now>" if -_MOMENT < away < _MOMENT else found[0]

@@ -162,7 +162,7 @@ def test_an_operator_is_written_with_names_of_the_package_alone() -> None:
     """A beginner need not know the rooms, and a completion list of 45 names can still be read."""
     operators = {
         *("Resource", "Spec", "Status", "ObjectMeta", "Condition", "Key", "Client", "Manager", "LeaderElection"),
-        *("Reconciler", "Context", "Request", "Done", "Requeue", "RequeueAfter", "TerminalError", "now"),
+        *("Reconciler", "Context", "Request", "Done", "Requeue", "RequeueAfter", "TerminalError", "utc_now"),
         *("generates", "reconciles", "reports", "StateMachine", "state", "finalizer", "Next", "Wait", "Outputs"),
     }
     assert operators <= set(steersman.__all__)

@@ -19,7 +19,7 @@ from itertools import chain
 
 from conformance.normalization import Labels, Versions, order_managers
 
-from steersman.aio import now
+from steersman.aio import utc_now
 
 _UID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
 _TIME = re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
@@ -88,7 +88,7 @@ class Normalizer:
         return "\n".join(_lines(text, ages=ages or bool(_AGES.search(text))))
 
     def _time(self, found: re.Match[str]) -> str:
-        away = datetime.fromisoformat(found[0]).astimezone(UTC) - now()
+        away = datetime.fromisoformat(found[0]).astimezone(UTC) - utc_now()
         if found[0] in self._literals or not timedelta(hours=-1) < away < timedelta(hours=1):
             return found[0]
         return f"<now with {len(found[1]) - 1} digits>" if found[1] else "<now>"

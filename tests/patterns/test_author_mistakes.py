@@ -22,9 +22,9 @@ from steersman import (
     Status,
     Struct,
     generates,
-    now,
     reconciles,
     set_condition,
+    utc_now,
 )
 from steersman.cache import KindOptions
 from steersman.kinds.core_v1 import ConfigMap, Secret
@@ -328,7 +328,7 @@ async def test_a_condition_that_the_machine_sets_itself(control_plane, caplog) -
     async def counted(counted: Counted, out: Outputs) -> Done:
         counted.status = counted.status or CountedStatus()
         name = "Ready" if counted.key.name == "wrong" else "Counted"
-        set_condition(counted.status, Condition(type=name, status="False", reason="Mine"), now=now())
+        set_condition(counted.status, Condition(type=name, status="False", reason="Mine"), now=utc_now())
         return Done()
 
     manager = Manager(name="counted-operator")

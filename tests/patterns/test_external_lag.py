@@ -10,7 +10,7 @@ import pytest
 from samples.externals import settled
 from samples.postgres import Postgres, managed, postgres, settings
 from steersman import Manager, MergePatch
-from steersman.aio import Supervisor, bind, now, unbind
+from steersman.aio import Supervisor, bind, unbind, utc_now
 from steersman.controller import Done
 from steersman.kinds.core_v1 import ConfigMap
 from steersman.patterns import External, Next, Outputs, StateMachine, Wait, finalizer, state
@@ -141,7 +141,7 @@ class Skewed:
 
     def __init__(self, behind):
         self._loop = asyncio.get_running_loop()
-        self._start = now() - timedelta(seconds=behind + self._loop.time())
+        self._start = utc_now() - timedelta(seconds=behind + self._loop.time())
 
     def now(self):
         return self._start + timedelta(seconds=self._loop.time())

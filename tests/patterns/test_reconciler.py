@@ -21,7 +21,7 @@ from samples.postgres import (
     statuses,
 )
 from steersman import MergePatch, ObjectMeta, Resource, Status, TerminalError
-from steersman.aio import now
+from steersman.aio import utc_now
 from steersman.controller import Done, RequeueAfter
 from steersman.kinds.apps_v1 import Deployment
 from steersman.kinds.core_v1 import ConfigMap, Namespace
@@ -402,7 +402,7 @@ class Certificate(StateMachine[Postgres], children=(ConfigMap,)):
     @state(condition="CertificateReady")
     async def certificate(self, pg: Postgres, out: Outputs) -> RequeueAfter:
         """Issued for a day, by the hour at which it was looked at."""
-        out.apply(settings("certificate", issued=f"{now():%dT%H}"))
+        out.apply(settings("certificate", issued=f"{utc_now():%dT%H}"))
         return RequeueAfter(86400)
 
 

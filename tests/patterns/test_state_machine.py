@@ -9,7 +9,7 @@ import pytest
 from samples.postgres import Cluster, Postgres, conditions, managed, postgres, statuses
 from samples.type_checkers import check_with_pyright, marked, rejected_by_mypy
 from steersman import Key, Manager, MergePatch, ObjectMeta, Resource, Spec, Struct
-from steersman.aio import now
+from steersman.aio import utc_now
 from steersman.controller import ChannelSource, ControllerBuilder, Done
 from steersman.kinds.apps_v1 import StatefulSet
 from steersman.kinds.core_v1 import ConfigMap, Namespace, Secret, Service
@@ -154,7 +154,7 @@ async def test_conditions_that_cannot_be_shared_are_written_with_those_of_others
         await operator.drained()
         found = await client.get(Atomic, "a")
         found.status.conditions.append(
-            Condition(type="Theirs", status="True", reason="Said", last_transition_time=now())
+            Condition(type="Theirs", status="True", reason="Said", last_transition_time=utc_now())
         )
         await client.update(found, subresource="status")
         await client.patch(Atomic, "a", MergePatch({"metadata": {"labels": {"steersman.dev/suspend": "yes"}}}))

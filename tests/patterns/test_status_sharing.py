@@ -19,7 +19,7 @@ from samples.postgres import (
     statuses,
 )
 from steersman import Context, Manager, MergePatch, ObjectMeta, Request, Resource
-from steersman.aio import now
+from steersman.aio import utc_now
 from steersman.client.applied_intent import intent_of
 from steersman.controller import Blueprint, Done, controller_for
 from steersman.kinds.apps_v1 import Deployment
@@ -125,7 +125,7 @@ def auditor(how: str) -> Blueprint:
             return Done()
         status = pg.status = pg.status or PostgresStatus()
         audited = Condition(type="Audited", status="True", reason="Looked", message=f"at version {pg.spec.version}")
-        if not set_condition(status, audited, now=now()):
+        if not set_condition(status, audited, now=utc_now()):
             return Done()
         if how == "put":
             await ctx.client.update(pg, subresource="status")
@@ -193,8 +193,8 @@ async def test_conditions_that_another_writer_removed_or_changed_are_restored(co
         before = await client.get(Postgres, "pg")
         stale = await client.get(Postgres, "pg")
         stale.status.conditions = [
-            Condition(type="Ready", status="True", reason="Wishful", last_transition_time=now()),
-            Condition(type="Theirs", status="True", reason="Said", last_transition_time=now()),
+            Condition(type="Ready", status="True", reason="Wishful", last_transition_time=utc_now()),
+            Condition(type="Theirs", status="True", reason="Said", last_transition_time=utc_now()),
         ]
         if how == "put":
             await client.update(stale, subresource="status")
@@ -213,7 +213,7 @@ async def test_a_condition_of_another_writer_with_our_name_is_its_to_take_away(c
         await operator.drained()
         found = await client.get(Postgres, "pg")
         found.status.conditions.append(
-            Condition(type="Suspended", status="True", reason="Paused", last_transition_time=now())
+            Condition(type="Suspended", status="True", reason="Paused", last_transition_time=utc_now())
         )
         await client.update(found, subresource="status")
         await operator.drained()
@@ -243,7 +243,7 @@ async def test_conditions_that_no_state_has_any_more_go_with_the_first_complete_
         await client.patch(Postgres, "pg", MergePatch({"metadata": {"annotations": {"was": "here"}}}))
         pg = await client.get(Postgres, "pg")
         status = PostgresStatus.only(
-            conditions=[Condition(type="Theirs", status="True", reason="Said", last_transition_time=now())]
+            conditions=[Condition(type="Theirs", status="True", reason="Said", last_transition_time=utc_now())]
         )
         theirs = Postgres.only(metadata=type(pg.metadata)(name="pg"), status=status)
         await client.apply(theirs, field_manager="another-operator", subresource="status")
@@ -269,7 +269,7 @@ class ByHand(StateMachine[Postgres], children=(ConfigMap,)):
         pg.status = pg.status or PostgresStatus()
         if pg.spec.backup:
             fresh = Condition(type="BackupFresh", status="True", reason="Young", message=pg.spec.backup)
-            set_condition(pg.status, fresh, now=now())
+            set_condition(pg.status, fresh, now=utc_now())
         return Done()
 
 

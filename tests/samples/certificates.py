@@ -37,8 +37,8 @@ class Authority:
             .issuer_name(self._name)
             .public_key(key.public_key())
             .serial_number(x509.random_serial_number())
-            .not_valid_before(aio.now() + timedelta(days=days[0]))
-            .not_valid_after(aio.now() + timedelta(days=days[1]))
+            .not_valid_before(aio.utc_now() + timedelta(days=days[0]))
+            .not_valid_after(aio.utc_now() + timedelta(days=days[1]))
         )
 
     def issue(self, name: str, *, days: tuple[int, int] = (-1, 1)) -> tuple[Path, Path]:

@@ -47,7 +47,7 @@ class SkewedClock:
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._began, self._at = aio.now(), self._loop.time()
+        self._began, self._at = aio.utc_now(), self._loop.time()
 
     def now(self) -> datetime:
         return self._began + timedelta(seconds=self._loop.time() - self._at + _skew.get().seconds)

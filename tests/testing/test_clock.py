@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from samples.page_operator import HOUR, Page, manager, page
-from steersman.aio import Supervisor, now
+from steersman.aio import Supervisor, utc_now
 from steersman.kinds.core_v1 import ConfigMap
 from steersman.testing import Clock, consistently, eventually
 from steersman.testing.clock import clock_in_use
@@ -46,11 +46,11 @@ async def test_waiting_takes_no_time(control_plane, clock):
 
 
 async def test_timers_run_in_their_order_and_at_their_time(clock):
-    began, ran = now(), []
+    began, ran = utc_now(), []
 
     async def at(seconds: float) -> None:
         await asyncio.sleep(seconds)
-        ran.append((seconds, round((now() - began).total_seconds())))
+        ran.append((seconds, round((utc_now() - began).total_seconds())))
 
     async with asyncio.TaskGroup() as tasks:
         for seconds in (7200, 60, 3600, 86400):
@@ -135,16 +135,16 @@ async def test_a_task_that_sleeps_again_and_again_is_reported(clock, monkeypatch
 
 async def machine_time() -> datetime:
     """What no loop has changed."""
-    return await asyncio.to_thread(now)
+    return await asyncio.to_thread(utc_now)
 
 
 async def test_wall_time_is_the_machines_again_after_the_test():
     loop = asyncio.get_running_loop()
     with clock_in_use() as clock:
         await clock.advance(timedelta(days=400))
-        assert now() - await machine_time() > timedelta(days=399)
+        assert utc_now() - await machine_time() > timedelta(days=399)
         before = loop.time()
-    assert abs(now() - await machine_time()) < timedelta(minutes=1)
+    assert abs(utc_now() - await machine_time()) < timedelta(minutes=1)
     assert loop.time() >= before
     with clock_in_use() as clock:
         assert abs(clock.now() - await machine_time()) < timedelta(minutes=1)

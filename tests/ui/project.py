@@ -109,7 +109,7 @@ class Project:
 
 def print_line(process: Any, text: str, *, stream: str = "stdout") -> None:
     """Print a line as a process does."""
-    print_lines(process, [f"{aio.now():%Y-%m-%dT%H:%M:%S.%fZ} {text}\n"], stream=stream)
+    print_lines(process, [f"{aio.utc_now():%Y-%m-%dT%H:%M:%S.%fZ} {text}\n"], stream=stream)
 
 
 def print_lines(process: Any, lines: Iterable[str], *, stream: str = "stdout") -> None:

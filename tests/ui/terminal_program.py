@@ -25,7 +25,8 @@ class MadeUpBoard:
 
     def __init__(self, services: int, batch: int, *, fails: bool) -> None:
         self.rows = tuple(
-            Row(name=f"service{number}", kind="process", state="running", since=aio.now()) for number in range(services)
+            Row(name=f"service{number}", kind="process", state="running", since=aio.utc_now())
+            for number in range(services)
         )
         self.connected = True
         self._batch, self._fails = batch, fails

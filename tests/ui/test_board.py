@@ -97,7 +97,7 @@ def rows_by_name(*programs, services=()):
         executables={each.key.name: each for _, each in programs},
         services={each.key.name: each for each in services},
     )
-    return {row.name: row for row in rows_of(objects, now=aio.now())}
+    return {row.name: row for row in rows_of(objects, now=aio.utc_now())}
 
 
 def test_a_service_whose_port_another_program_has_fails_with_its_dependents():
@@ -165,11 +165,11 @@ def test_the_reason_is_that_of_the_unhealthy_replica():
     second.metadata.name = "web-2"
     second.status.health_probe_results = [
         HealthProbeResult(
-            outcome="Failure", timestamp=MicroTime.of(aio.now()), probe_name="p", reason="connection refused: :1"
+            outcome="Failure", timestamp=MicroTime.of(aio.utc_now()), probe_name="p", reason="connection refused: :1"
         )
     ]
     objects = Objects(replica_sets={"web": workload}, executables={"web-1": first, "web-2": second})
-    (row,) = rows_of(objects, now=aio.now())
+    (row,) = rows_of(objects, now=aio.utc_now())
     assert (row.health, row.message) == ("unhealthy", "connection refused: :1 (health check)")
 
 

@@ -157,7 +157,7 @@ class MadeUpBoard:
                     replica=name,
                     stream="stderr" if name == "api" else "stdout",
                     text=text,
-                    time=aio.now(),
+                    time=aio.utc_now(),
                 )
                 for name, text in texts.items()
             ]

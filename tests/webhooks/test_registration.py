@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from samples.shops import GROUP, Shop, old_shops
-from steersman.aio import now
+from steersman.aio import utc_now
 from steersman.kinds.core_v1 import Namespace, Pod
 from steersman.transport import certificates_in
 from steersman.webhooks import Review, WebhookEndpoint, WebhookRegistration, mutates, validates
@@ -100,7 +100,7 @@ def test_a_kind_with_several_versions_gets_its_definition():
 
 def test_certificates_are_created_once_and_renewed_in_time():
     """A renewal keeps the authority; nothing changes before it is time."""
-    today = now()
+    today = utc_now()
     data = renewed({}, ENDPOINT.names, today)
     assert certificates_in(data[CERTIFICATE])[0].names >= {"shop-webhooks.town.svc"}
     assert renewed(data, ENDPOINT.names, today + timedelta(days=50)) == {}
@@ -111,7 +111,7 @@ def test_certificates_are_created_once_and_renewed_in_time():
 
 
 def test_a_new_authority_is_in_the_bundle_before_it_signs():
-    today = now()
+    today = utc_now()
     data = renewed({}, ENDPOINT.names, today)
     # the authority of ten years is old after eight
     late = today + timedelta(days=3000)
@@ -124,14 +124,14 @@ def test_a_new_authority_is_in_the_bundle_before_it_signs():
 
 @pytest.mark.parametrize("broken", [{BUNDLE: b"x"}, {AUTHORITY_KEY: b"x"}, {BUNDLE: b"", CERTIFICATE: b""}])
 def test_an_unreadable_secret_is_replaced(broken: dict[str, bytes]):
-    data = renewed({}, ENDPOINT.names, now()) | broken
-    changes = renewed(data, ENDPOINT.names, now())
+    data = renewed({}, ENDPOINT.names, utc_now()) | broken
+    changes = renewed(data, ENDPOINT.names, utc_now())
     assert set(changes) == {"tls.crt", "tls.key", "ca.crt", "ca.key"}
 
 
 def test_a_damaged_certificate_is_replaced():
     """By a restored backup, an edit, or a clock that was wrong for a while."""
-    today = now()
+    today = utc_now()
     data = renewed({}, ENDPOINT.names, today)
     other = renewed({}, ENDPOINT.names, today)
     for damaged in (

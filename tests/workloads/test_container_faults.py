@@ -10,7 +10,7 @@ import pytest
 from workloads.container_plane import ContainerPlane, container_plane
 
 from samples.eventually import eventually
-from steersman.aio import now
+from steersman.aio import utc_now
 from steersman.client import MergePatch
 from steersman.objects import Key, ObjectMeta
 from steersman.workloads.containers import ContainerRuntimeError, InUse, RuntimeUnavailable, SimulatedContainers
@@ -87,7 +87,7 @@ async def test_output_is_copied_after_the_clock_was_set_back(plane: ContainerPla
     await plane.until_state("web", "Running")
     runtime.exit("web", 0)
     await plane.until_state("web", "Exited")
-    earlier = now() - timedelta(hours=1)
+    earlier = utc_now() - timedelta(hours=1)
     monkeypatch.setattr("steersman.workloads.containers.simulated_containers.now", lambda: earlier)
     restart = {"metadata": {"annotations": {RESTARTED_AT: "1"}}}
     await plane.client.patch(Container, Key("", "web"), MergePatch(restart))

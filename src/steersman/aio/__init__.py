@@ -30,9 +30,9 @@ from steersman.aio.clock import (
     is_bound as is_bound,
     name_suffix as name_suffix,
     new_uid as new_uid,
-    now as now,
     randomness as randomness,
     unbind as unbind,
+    utc_now as utc_now,
 )
 from steersman.aio.closable import Closable as Closable
 from steersman.aio.collector import collector_paused as collector_paused

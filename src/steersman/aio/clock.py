@@ -80,7 +80,7 @@ def is_bound() -> bool:
     return bool(_bindings) and asyncio.get_running_loop() in _bindings
 
 
-def now() -> datetime:
+def utc_now() -> datetime:
     """Return the wall time of the running loop, in UTC."""
     return _current().clock.now().astimezone(UTC)
 

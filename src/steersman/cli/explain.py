@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from steersman.aio import now
+from steersman.aio import utc_now
 from steersman.cli.console import show
 from steersman.cli.failure import Failure, Misuse
 from steersman.client import read_bounded_file
@@ -93,7 +93,7 @@ async def _ask(manager: _Manager, kind: str, keys: Sequence[Key]) -> list[str]:
         seen = [each for each in found if each.record is not None or each.state != "idle"]
         if not seen:
             raise Failure(_never_seen(await manager.statistics(), found, keys))
-        moment, width = now(), _width()
+        moment, width = utc_now(), _width()
         return ["\n".join(_lines(each, moment, width=width)) for each in seen]
     except ConnectionFailed as error:
         raise Failure(_unreachable(url)) from error

@@ -24,7 +24,7 @@ from typing import Any, TypeAlias, assert_never
 
 import msgspec
 
-from steersman.aio import Supervisor, new_uid, now, randomness
+from steersman.aio import Supervisor, new_uid, randomness, utc_now
 from steersman.controller.causes import Cause, Request, What
 from steersman.controller.context import NO_EVENTS, Context, Events, ReconcileLogger, Reconciler, reconcile_in
 from steersman.controller.failure_reports import FailureReports
@@ -107,7 +107,7 @@ class Controller:
         self._loops = HotLoops()
         self._loop_lines = LineLimit()
         self._log = _log.getChild(name)
-        self._since = now()
+        self._since = utc_now()
         # Only the number is new for each reconcile: a uid for each would cost more than the rest of its log fields.
         self._id = new_uid()[:13]
         self._runs = 0
@@ -273,7 +273,7 @@ class Controller:
 
     def _record(self, run: _Run, result: Result, label: ResultLabel, words: str, loop: str) -> None:
         """Remember the reconcile for `explain`, and call the listener."""
-        request, seconds, finished = run.taken.request, _time() - run.began, now()
+        request, seconds, finished = run.taken.request, _time() - run.began, utc_now()
         if run.logger.isEnabledFor(logging.DEBUG):
             run.logger.debug("%s: %s in %.3f s, %d writes", request, label, seconds, len(run.log.writes))
         record = self._records.add(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 
-from steersman.aio import now
+from steersman.aio import utc_now
 from steersman.client import Verbs
 from steersman.controlplane.graph import Node
 from steersman.controlplane.object_changes import Owner
@@ -24,7 +24,7 @@ async def report_misplaced(client: Verbs, node: Node, owner: Owner) -> None:
     # Imported late, because these kinds take long to import and such a reference is rare.
     from steersman.kinds.core_v1 import Event, EventSource, ObjectReference  # noqa: PLC0415
 
-    metadata, moment = node.metadata, now()
+    metadata, moment = node.metadata, utc_now()
     called = (
         f"[{owner.api_version}/{owner.kind}, namespace: {metadata.namespace}, name: {owner.name}, uid: {owner.uid}]"
     )

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from steersman.aio import now
+from steersman.aio import utc_now
 from steersman.apiserver import Definition
 from steersman.controller import Context, Done, Outcome, ReconcileClient, Reconciler, Request, RequeueAfter
 from steersman.controlplane.conditions import content_problems, set_conditions
@@ -97,7 +97,7 @@ class Namespaces(NamespaceWatcher, Reconciler[Namespace]):
         # While Pods are left, the other kinds have not been checked.
         left = _Content(failures=content.failures) if content.pods else content
         problems = content_problems(left.failures, left.remaining, left.finalizers)
-        if set_conditions(namespace, problems, now().replace(microsecond=0)):
+        if set_conditions(namespace, problems, utc_now().replace(microsecond=0)):
             namespace = await client.update(namespace, subresource="status")
         if content.failed:
             raise ContentFailed(f"namespace {namespace.key.name}: {'; '.join(content.failures)}")
@@ -167,4 +167,4 @@ class Namespaces(NamespaceWatcher, Reconciler[Namespace]):
         ]
         began = namespace.metadata.deletion_timestamp
         assert began is not None
-        return max(0.0, max(graces, default=0) - (now() - began).total_seconds())
+        return max(0.0, max(graces, default=0) - (utc_now() - began).total_seconds())

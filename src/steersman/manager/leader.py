@@ -268,7 +268,7 @@ class Campaign:
         try:
             while not isinstance(self._command, End):
                 observation = await self._perform(self._command)
-                now = Moment(aio.boottime(), aio.now())
+                now = Moment(aio.boottime(), aio.utc_now())
                 before = self._state
                 self._state, self._command = step(before, observation, now)
                 self._publish(before, self._state)

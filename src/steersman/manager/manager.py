@@ -22,7 +22,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from steersman._version import __version__
-from steersman.aio import Supervisor, check_not_importing, now
+from steersman.aio import Supervisor, check_not_importing, utc_now
 from steersman.cache import IndexFunction, IndexValues, Informer, KindOptions
 from steersman.client import Client
 from steersman.controller import (
@@ -339,7 +339,7 @@ class Manager:
         check_not_importing()
         if self._state.started is not None:
             raise RuntimeError("a manager can run only once; make a new one")
-        self._state.started = now()
+        self._state.started = utc_now()
         self._state.runner = runner = asyncio.current_task()
         before = runner.cancelling() if runner is not None else 0
         try:
@@ -433,7 +433,7 @@ class Manager:
             self._stopping.set()
 
     async def _lead(self, cache: ManagedCache, term: Term) -> None:
-        self._state.since = now()
+        self._state.since = utc_now()
         self._leadership.entered(term)
         try:
             # Inside the term, so that its fence lets the last events pass.
@@ -466,7 +466,7 @@ class Manager:
     def _on_blocked(self, blocked: Blocked) -> None:
         # Called on the watchdog's thread.
         log_blocked(blocked)
-        self._blocked.append(BlockedLoop(at=now(), seconds=blocked.seconds, task=blocked.task, stack=blocked.stack))
+        self._blocked.append(BlockedLoop(at=utc_now(), seconds=blocked.seconds, task=blocked.task, stack=blocked.stack))
 
     # introspection
 
@@ -476,7 +476,7 @@ class Manager:
             name=self.name,
             version=__version__,
             started=self._state.started,
-            now=now(),
+            now=utc_now(),
             phase=self.phase,
             leader=self._state.leader(self._client),
             controllers=tuple(controller.statistics(keys=keys) for controller in self.controllers),

@@ -70,7 +70,7 @@ def set_condition(status: HoldsConditions[ConditionT], condition: ConditionT, *,
 
     ```python
     ready = Condition(type="Ready", status="True", reason="AllUp", observed_generation=site.generation)
-    set_condition(site.status, ready, now=now())
+    set_condition(site.status, ready, now=utc_now())
     ```
 
     The transition time changes only with the condition's status, so repeating an observation writes nothing.

@@ -17,7 +17,7 @@ from typing import Any, Generic, TypeAlias, TypeVar, cast
 
 import msgspec
 
-from steersman.aio import AwaitCheck, now
+from steersman.aio import AwaitCheck, utc_now
 from steersman.controller import Blueprint, Context, ControllerBuilder, Done, KindLike, Request, controller_for
 from steersman.objects import Kind, Object, Status, kind_name, to_json
 from steersman.patterns.children import ChildKind, Children
@@ -151,7 +151,7 @@ class Report(Generic[T, R]):
             raise TypeError(f"{self._where} returned {printed}; return the status, a {self._kind.__name__}Status")
         for condition in returned.conditions or ():
             # The write restores the time of a condition that did not change.
-            condition.last_transition_time = condition.last_transition_time or now()
+            condition.last_transition_time = condition.last_transition_time or utc_now()
         return returned
 
 

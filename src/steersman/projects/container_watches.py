@@ -93,7 +93,7 @@ class ContainerWatches:
                 if each.status is not None and each.status.state == "Running" and each.status.container_id:
                     await self._runner.copy(each.status.container_id, archive, "/")
         if watch.action in {"restart", "sync+restart"}:
-            moment = aio.now().isoformat()
+            moment = aio.utc_now().isoformat()
             for each in containers:
                 await self._client.patch(
                     Container, each.key, MergePatch({"metadata": {"annotations": {RESTARTED_AT: moment}}})

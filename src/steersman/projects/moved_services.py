@@ -53,7 +53,7 @@ async def _until_moved(client: Client, names: Iterable[str]) -> None:
 
 async def restart_processes(client: Client, workload: Unstructured) -> None:
     """Restart the processes of an ExecutableReplicaSet."""
-    patch = MergePatch({"metadata": {"annotations": {RESTARTED_AT: aio.now().isoformat()}}})
+    patch = MergePatch({"metadata": {"annotations": {RESTARTED_AT: aio.utc_now().isoformat()}}})
     await client.patch(Kind(workload.api_version, workload.kind), workload.key, patch)
 
 

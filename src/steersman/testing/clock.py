@@ -4,7 +4,7 @@ Guarantees
 - While time is skipped, it jumps from one timer to the next, and only when nothing is left to run. Everything that an
   hour of waiting would have triggered has happened, in the same order.
 - Otherwise time passes normally, so nothing hangs. The loop's time never goes back.
-- Wall time (`steersman.aio.now`) is skipped too, and is the machine's again after the test.
+- Wall time (`steersman.aio.utc_now`) is skipped too, and is the machine's again after the test.
 
 - While a call runs in a thread (`asyncio.to_thread`), time passes normally, so that no deadline ends the call.
 
@@ -39,7 +39,7 @@ class Clock:
     def now(self) -> datetime:
         """The current time of the running loop, as controllers see it."""
         _skipper()
-        return aio.now()
+        return aio.utc_now()
 
     async def advance(self, seconds: float | timedelta) -> None:
         """Skip this much time; returns when all due work has run and everything waits again."""
@@ -98,7 +98,7 @@ class _Skipper:
         # weak: this must not keep the loop alive
         self._loop = ref(loop)
         self._bound = False
-        self._began, self._began_at = aio.now(), self.time()
+        self._began, self._began_at = aio.utc_now(), self.time()
         #: The end of each active skip; `advance` also passes a future to resolve once everything is idle.
         self._waits: list[tuple[float, asyncio.Future[None] | None]] = []
         self._timers = 0
@@ -113,7 +113,7 @@ class _Skipper:
         """Provide the loop's wall time from now on."""
         if not self._bound:
             self._bound = True
-            self._began, self._began_at = aio.now(), self.time()
+            self._began, self._began_at = aio.utc_now(), self.time()
             aio.bind(loop, clock=self, seed=aio.randomness().getrandbits(64))
 
     def unbind(self, loop: asyncio.AbstractEventLoop) -> None:

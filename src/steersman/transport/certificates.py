@@ -191,7 +191,7 @@ def _general_name(name: str) -> x509.GeneralName:
 def _builder(
     subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey, life: timedelta
 ) -> x509.CertificateBuilder:
-    moment = aio.now()
+    moment = aio.utc_now()
     return (
         x509.CertificateBuilder()
         .subject_name(subject)

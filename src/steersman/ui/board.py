@@ -244,7 +244,7 @@ class Board:
 
     def _refresh(self) -> None:
         """Recompute the rows, and wake waiters if they changed."""
-        rows, connected = rows_of(self.objects, now=aio.now()), self._is_connected()
+        rows, connected = rows_of(self.objects, now=aio.utc_now()), self._is_connected()
         if (rows, connected) == (self._rows, self._connected):
             return
         self._rows, self._connected = rows, connected
@@ -256,4 +256,4 @@ class Board:
 
 
 def _moment() -> str:
-    return aio.now().isoformat().replace("+00:00", "Z")
+    return aio.utc_now().isoformat().replace("+00:00", "Z")

@@ -17,7 +17,7 @@ from typing import Final
 
 import msgspec
 
-from steersman.aio import now
+from steersman.aio import utc_now
 from steersman.client import Client
 from steersman.errors import BadRequest, NotFound
 from steersman.ui.joined_logs import LINE_MAX, LogLine, Source, Stream, split_line
@@ -80,7 +80,7 @@ class _StreamSearch:
         self._pattern = search_pattern(text)
         #: The text in lower case; empty if only the pattern can find it.
         self._needle = text.lower().encode() if text.isascii() else b""
-        self._begun = now()
+        self._begun = utc_now()
         self._rest = b""
         self._before: list[bytes] = []
         #: The open excerpt, its matches, and the number of lines that still belong to it.

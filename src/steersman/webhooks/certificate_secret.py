@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from steersman.aio import now
+from steersman.aio import utc_now
 from steersman.client import Client
 from steersman.errors import AlreadyExists, ApiError, Conflict, NotFound
 from steersman.kinds.core_v1 import Secret
@@ -54,7 +54,7 @@ class CertificateSecret:
                 secret = await self._client.get(Secret, self._key)
             except NotFound:
                 secret = None
-            changes = renewed((secret and secret.data) or {}, self._names, now(), force=force and attempt == 0)
+            changes = renewed((secret and secret.data) or {}, self._names, utc_now(), force=force and attempt == 0)
             try:
                 self._use(await self._written(secret, changes))
             except (AlreadyExists, Conflict):

@@ -36,7 +36,7 @@ def started_at(pid: int) -> datetime | None:
     start = start_time(pid)
     if start is None:
         return None
-    return aio.now() - timedelta(seconds=aio.boottime() - start / os.sysconf("SC_CLK_TCK"))
+    return aio.utc_now() - timedelta(seconds=aio.boottime() - start / os.sysconf("SC_CLK_TCK"))
 
 
 async def wait_for_end(pid: int, start: int | None = None) -> None:

@@ -48,7 +48,7 @@ class SystemLog:
             try:
                 if os.fstat(descriptor).st_size > _LIMIT:
                     path.replace(f"{path}.1")
-                os.write(descriptor, f"{MicroTime.of(aio.now())} {line}\n".encode())
+                os.write(descriptor, f"{MicroTime.of(aio.utc_now())} {line}\n".encode())
             finally:
                 os.close(descriptor)
 

@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from steersman.aio import new_uid, now
+from steersman.aio import new_uid, utc_now
 from steersman.apiserver.registry.builtin.service_addresses import held
 from steersman.objects import format_time
 
@@ -79,7 +79,7 @@ class Stamp:
     def __init__(self) -> None:
         first = new_uid()
         self._head, self._number = first[:-_COUNTED], int(first[-_COUNTED:], 16)
-        self._now = format_time(now()).encode()
+        self._now = format_time(utc_now()).encode()
         #: The uid of the last object.
         self.uid = b""
 

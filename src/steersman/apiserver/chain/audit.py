@@ -19,7 +19,7 @@ from typing import Any, Self, TypeAlias
 
 import msgspec
 
-from steersman.aio import new_uid, now
+from steersman.aio import new_uid, utc_now
 from steersman.apiserver.errors import RequestRejected, internal
 from steersman.apiserver.identity import User, request_peer
 from steersman.apiserver.request import NextHandler, ServerRequest
@@ -76,7 +76,7 @@ class Audit:
             self._tell(event, request, user, "ResponseComplete", status)
 
     def _tell(self, event: dict[str, Any], request: ServerRequest, user: User, stage: str, status: ApiStatus) -> None:
-        told = {**event, "stage": stage, "responseStatus": _status(status), "stageTimestamp": _time(now())}
+        told = {**event, "stage": stage, "responseStatus": _status(status), "stageTimestamp": _time(utc_now())}
         told["user"] = user_tree(user)
         if request.user is not user:
             told["impersonatedUser"] = user_tree(request.user)
@@ -177,7 +177,7 @@ def _begun(request: ServerRequest) -> dict[str, Any]:
         "verb": info.verb,
         "user": {},
         "sourceIPs": [peer.host] if peer is not None else [],
-        "requestReceivedTimestamp": _time(now()),
+        "requestReceivedTimestamp": _time(utc_now()),
     }
     if agent := wire.header("User-Agent"):
         event["userAgent"] = agent

@@ -18,7 +18,7 @@ from functools import lru_cache
 
 import msgspec
 
-from steersman.aio import now
+from steersman.aio import utc_now
 from steersman.apiserver.errors import unauthorized
 from steersman.apiserver.identity import IN_PROCESS, User, request_peer
 from steersman.apiserver.identity.account_tokens import CREDENTIAL, NotAccepted
@@ -63,7 +63,7 @@ class Authentication:
         peer = request_peer()
         token = _bearer_token(request)
         if peer is not None and peer.certificate:
-            if now() <= certificate_end(peer.certificate):
+            if utc_now() <= certificate_end(peer.certificate):
                 return user_of_certificate(peer.certificate)
             if not token:
                 raise unauthorized()

@@ -8,7 +8,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Any, Final
 
-from steersman.aio import now
+from steersman.aio import utc_now
 from steersman.apiserver.documents import decode_stored, encode_stored
 from steersman.apiserver.registry.definition import Tree
 from steersman.apiserver.storage import Record, Storage, StorageError
@@ -34,7 +34,7 @@ def level_condition(level: str, *, exists: bool) -> dict[str, str]:
 async def write_condition(storage: Storage, record: Record, condition: dict[str, str]) -> None:
     """Write the condition into a stored FlowSchema. If the FlowSchema has changed since, the next request retries."""
     tree: Tree = decode_stored(record)
-    time = format_time(now())
+    time = format_time(utc_now())
     made = {name: condition[name] for name in ("type", "status")} | {"lastTransitionTime": time}
     tree["status"] = {"conditions": [made | {name: condition[name] for name in ("reason", "message")}]}
     metadata: Tree = tree["metadata"]

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import msgspec
 
-from steersman.aio import now
+from steersman.aio import utc_now
 from steersman.apiserver.chain.audit import user_tree
 from steersman.apiserver.chain.authentication import Authentication
 from steersman.apiserver.chain.rbac import Rbac, Rule, listed
@@ -120,7 +120,7 @@ class Reviews:
         review["status"] = status
 
     async def _self(self, review: Tree, request: ServerRequest) -> None:
-        review["metadata"] = {"creationTimestamp": format_time(now())}
+        review["metadata"] = {"creationTimestamp": format_time(utc_now())}
         review["status"] = {"userInfo": user_tree(request.user)}
 
     async def _token(self, review: Tree, request: ServerRequest) -> None:

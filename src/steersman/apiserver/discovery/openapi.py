@@ -16,7 +16,7 @@ from typing import Final
 import msgspec
 
 from steersman._version import __version__
-from steersman.aio import now
+from steersman.aio import utc_now
 from steersman.apiserver.discovery.catalog import Catalog, Snapshot, subresources_of
 from steersman.apiserver.discovery.components import Components
 from steersman.apiserver.discovery.negotiation import has_newest, not_modified, takes_json
@@ -84,7 +84,7 @@ class OpenApi:
             return not_modified(etag, cache_control)
         expires = ()
         if asked:
-            expires = (("Expires", f"{now() + timedelta(days=365):%a, %d %b %Y %H:%M:%S} UTC"),)
+            expires = (("Expires", f"{utc_now() + timedelta(days=365):%a, %d %b %Y %H:%M:%S} UTC"),)
         body = await self._document(snapshot, group_version, digest)
         return ServerResponse(status=200, headers=(("Cache-Control", cache_control), *common, *expires), body=body)
 

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import msgspec
 
-from steersman.aio import now
+from steersman.aio import utc_now
 from steersman.apiserver.errors import RequestRejected, bad_request, unnamed
 from steersman.apiserver.field_managers.typed_problems import typed_problems
 from steersman.apiserver.field_managers.versions import Managed
@@ -69,7 +69,9 @@ def updated(
     try:
         if managed.definition.custom and not _fits(managed, old or {}, new):
             return without_managed(new)
-        made = managed.fields.update(old, seen, manager=manager, now=format_time(now()), empty=managed.empty, fits=fits)
+        made = managed.fields.update(
+            old, seen, manager=manager, now=format_time(utc_now()), empty=managed.empty, fits=fits
+        )
     except (PatchError, RecursionError):
         return without_managed(new)
     return made | {name: new[name] for name in hidden}
@@ -112,7 +114,7 @@ def applied(managed: Managed, live: Tree | None, intent: Tree, *, manager: str, 
             managed.empty if live is None else live,
             intent,
             manager=manager,
-            now=format_time(now()),
+            now=format_time(utc_now()),
             force=force,
             empty=managed.empty,
         )

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from steersman.aio import now, randomness
+from steersman.aio import randomness, utc_now
 from steersman.apiserver.identity.signing_key import KEY_BYTES, SigningKey, decoded
 from steersman.apiserver.identity.user import User
 from steersman.apiserver.storage import Mismatch, Record, Storage
@@ -131,7 +131,7 @@ class AccountTokens:
         if not found:
             what = f"token audiences {_go_list(claims.aud)} is invalid for the target audiences {_go_list(audiences)}"
             raise NotAccepted(what)
-        moment = now().timestamp()
+        moment = utc_now().timestamp()
         if moment - _LEEWAY > claims.exp:
             raise NotAccepted("service account token has expired")
         if moment + _LEEWAY < claims.nbf:
@@ -209,7 +209,7 @@ def _life(record: Record) -> tuple[str, bool]:
     metadata = _decode_object(record.value).metadata
     if not metadata.deletion:
         return metadata.uid, False
-    return metadata.uid, parse_time(metadata.deletion).timestamp() < now().timestamp() - _LEEWAY
+    return metadata.uid, parse_time(metadata.deletion).timestamp() < utc_now().timestamp() - _LEEWAY
 
 
 def _go_list(texts: Sequence[str]) -> str:

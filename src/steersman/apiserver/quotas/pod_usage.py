@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import timedelta
 from typing import Final, Literal
 
-from steersman.aio import now
+from steersman.aio import utc_now
 from steersman.apiserver.quotas.amounts import Amounts, added, highest, read_amounts
 from steersman.apiserver.quotas.scopes import crosses_namespaces, is_terminating, selects
 from steersman.apiserver.quotas.usage import UsageRules, is_extended_request
@@ -140,4 +140,4 @@ def _is_active(pod: Tree) -> bool:
     deleted, grace = metadata.get("deletionTimestamp"), metadata.get("deletionGracePeriodSeconds")
     if deleted is None or grace is None:
         return True
-    return now() <= parse_time(deleted) + timedelta(seconds=grace)
+    return utc_now() <= parse_time(deleted) + timedelta(seconds=grace)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from steersman.aio import now
+from steersman.aio import utc_now
 from steersman.objects import parse_time
 
 
@@ -13,7 +13,7 @@ def since(moment: str | None) -> str:
     if not moment:
         return "<unknown>"
     try:
-        return human(now() - parse_time(moment))
+        return human(utc_now() - parse_time(moment))
     except ValueError:
         return "<invalid>"
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from steersman.aio import new_uid, now
+from steersman.aio import new_uid, utc_now
 from steersman.apiserver.registry.definition import CHANGED, WHOLE, Definition, Tree
 from steersman.objects import format_time
 from steersman.objects.field_problems import PROBLEMS_MAX, FieldProblem, Printed, enough, invalid, problem, until_enough
@@ -79,7 +79,7 @@ def wipe_system_fields(metadata: Tree) -> None:
 def fill_system_fields(metadata: Tree) -> None:
     """Give a new object its identity."""
     metadata["uid"] = new_uid()
-    metadata["creationTimestamp"] = format_time(now())
+    metadata["creationTimestamp"] = format_time(utc_now())
 
 
 def dedupe_owners(metadata: Tree) -> list[str]:

@@ -18,7 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple, Self, TypeVar
 
-from steersman.aio import Supervisor, now
+from steersman.aio import Supervisor, utc_now
 from steersman.apiserver.storage.frames import Entry, Snapshot, encode_entries
 from steersman.apiserver.storage.journal_folder import Fsync, JournalFolder, WriteFailed
 from steersman.apiserver.storage.memory import HISTORY_BYTES, MemoryStorage
@@ -120,7 +120,7 @@ class JournaledStorage(MemoryStorage):
 
     def _restore(self, snapshot: Snapshot, entries: list[Entry]) -> None:
         """Load the content of the folder."""
-        wall, loop_time = now().timestamp(), asyncio.get_running_loop().time()
+        wall, loop_time = utc_now().timestamp(), asyncio.get_running_loop().time()
         for entry in snapshot.entries:
             assert entry.record is not None
             self._records[entry.key] = entry.record
@@ -186,7 +186,7 @@ class JournaledStorage(MemoryStorage):
             await self._filled.wait()
             self._filled.clear()
             wanted, self._wanted = self._wanted, []
-            wall = now().timestamp()
+            wall = utc_now().timestamp()
             changes = [self._change(each, self._revision + 1 + number) for number, each in enumerate(wanted)]
             entries = [
                 Entry(change.key, change.revision, change.record, 0.0 if each.ttl is None else wall + each.ttl)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Literal, NamedTuple
 
-from steersman.aio import now
+from steersman.aio import utc_now
 from steersman.apiserver.errors import Named, conflict
 from steersman.apiserver.registry.definition import Definition, Strategy, Tree
 from steersman.apiserver.registry.metadata import FOREGROUND, ORPHAN
@@ -127,7 +127,7 @@ def _graceful(strategy: Strategy, obj: Tree, requested: int | None) -> Literal["
         return _shorten(metadata, requested)
     if seconds is None:
         return "no"
-    metadata["deletionTimestamp"] = format_time(now() + timedelta(seconds=seconds))
+    metadata["deletionTimestamp"] = format_time(utc_now() + timedelta(seconds=seconds))
     metadata["deletionGracePeriodSeconds"] = seconds
     if metadata.get("generation", 0) > 0:
         metadata["generation"] += 1
@@ -140,8 +140,8 @@ def _shorten(metadata: Tree, requested: int | None) -> Literal["yes", "pending"]
     if requested is None or requested >= given:
         return "pending"
     moment = parse_time(metadata["deletionTimestamp"]) + timedelta(seconds=requested - given)
-    if moment < now():
-        moment = now()
+    if moment < utc_now():
+        moment = utc_now()
         requested = 1 if requested else 0
     metadata["deletionTimestamp"] = format_time(moment)
     metadata["deletionGracePeriodSeconds"] = requested
@@ -153,12 +153,12 @@ def _mark(strategy: Strategy, obj: Tree) -> None:
     if "deletionTimestamp" not in metadata:
         if metadata.get("generation", 0) > 0:
             metadata["generation"] += 1
-        metadata["deletionTimestamp"] = format_time(now())
+        metadata["deletionTimestamp"] = format_time(utc_now())
         metadata["deletionGracePeriodSeconds"] = 0
         strategy.mark_deletion(obj)
         return
-    if parse_time(metadata["deletionTimestamp"]) > now():
-        metadata["deletionTimestamp"] = format_time(now())
+    if parse_time(metadata["deletionTimestamp"]) > utc_now():
+        metadata["deletionTimestamp"] = format_time(utc_now())
     metadata["deletionGracePeriodSeconds"] = 0
 
 

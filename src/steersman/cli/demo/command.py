@@ -19,7 +19,7 @@ from contextlib import AsyncExitStack
 from datetime import datetime
 from pathlib import Path
 
-from steersman.aio import Supervisor, now
+from steersman.aio import Supervisor, utc_now
 from steersman.apiserver import IN_PROCESS
 from steersman.cache import Cache
 from steersman.cli.console import print_banner, show_data, tell
@@ -152,7 +152,7 @@ class _Told:
         self._tell(f"{said}; failed: {_first_line(record.last_error)}" if failed else said, "")
 
     def _tell(self, text: str, mood: str) -> None:
-        moment: datetime = now().astimezone()
+        moment: datetime = utc_now().astimezone()
         line = f"{moment:%H:%M:%S}  {visible(text)}"
         self.lines.append((line, mood))
         if self.screen is not None:

@@ -20,7 +20,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from steersman.aio import now
+from steersman.aio import utc_now
 from steersman.client.configuration.config import ExecPlugin
 from steersman.client.configuration.secrecy import Hidden, printable
 from steersman.client.credentials.credentials import ClientCertificate, Headers, bearer_headers
@@ -120,7 +120,7 @@ class ExecCredentials:
             # All other waiters abandoned the run: start over.
 
     def _is_fresh(self, issued: _Issued) -> bool:
-        if issued.renew is None or now() < issued.renew:
+        if issued.renew is None or utc_now() < issued.renew:
             return True
         return asyncio.get_running_loop().time() < self._hold_until
 
@@ -212,7 +212,7 @@ class ExecCredentials:
         """Return when to run the plugin again."""
         if expires is None:
             return None
-        left = expires - now()
+        left = expires - utc_now()
         if left <= timedelta():
             # A stale plugin cache, or clock skew: let the server decide.
             self._hold_until = asyncio.get_running_loop().time() + _HOLD
@@ -222,7 +222,7 @@ class ExecCredentials:
     def _instead(self, problem: str) -> _Issued:
         """Return the held credentials if they are still valid; otherwise raise."""
         held = self._held
-        if held is None or held.expires is None or now() >= held.expires:
+        if held is None or held.expires is None or utc_now() >= held.expires:
             raise self._error(problem)
         time = asyncio.get_running_loop().time()
         # All waiters of the run come here: log once.

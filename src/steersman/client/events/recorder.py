@@ -193,7 +193,7 @@ class EventRecorder:
         return Event(
             # events about cluster-scoped objects go to the default namespace
             metadata=ObjectMeta(namespace=subject.namespace or "default", name=_name_for(subject.name or "")),
-            event_time=MicroTime.of(aio.now()),
+            event_time=MicroTime.of(aio.utc_now()),
             reporting_controller=self._controller,
             reporting_instance=self._instance,
             type=kind,

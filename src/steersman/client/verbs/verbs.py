@@ -95,7 +95,7 @@ class Verbs(Reader):
 
     ```python
     async def restart(client: Verbs, deployment: Deployment) -> None:
-        patch = MergePatch({"spec": {"template": {"metadata": {"annotations": {"restarted": str(now())}}}}})
+        patch = MergePatch({"spec": {"template": {"metadata": {"annotations": {"restarted": str(utc_now())}}}}})
         await client.patch(Deployment, deployment.key, patch)
     ```
     """

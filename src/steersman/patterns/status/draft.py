@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeAlias, cast
 
 import msgspec
 
-from steersman.aio import now
+from steersman.aio import utc_now
 from steersman.client import MergePatch, intent_of, merge_schema_of
 from steersman.controller import Context, internal_client
 from steersman.errors import ConfigError, NotFound
@@ -282,7 +282,7 @@ class StatusDraft:
 
     def _trees(self, observations: Observations) -> list[Tree]:
         generation = self._obj.generation if self._form.by_generation else 0
-        return condition_trees(observations.set, self.present, generation=generation, now=now())
+        return condition_trees(observations.set, self.present, generation=generation, now=utc_now())
 
     # the earlier status
 

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 from typing import Any, Self
 
-from steersman.aio import Supervisor, now
+from steersman.aio import Supervisor, utc_now
 from steersman.cache import Cache, Informer, KindOptions
 from steersman.client import Client
 from steersman.controller import Cause, Context, Controller, Done, KeyRecord, Request, RequeueAfter, controller_for
@@ -161,7 +161,7 @@ class PodRunner:
 
     @staticmethod
     async def _report(ctx: Context, pod: Pod, outcome: PodOutcome) -> None:
-        pod.status = observe(pod, outcome, now())
+        pod.status = observe(pod, outcome, utc_now())
         await ctx.client.save(pod)
 
     async def _let_go(self, ctx: Context, pod: Pod) -> Done:
@@ -169,7 +169,7 @@ class PodRunner:
         over = pod.status is not None and pod.status.phase in _OVER
         if pod.metadata.finalizers and not over and pod.status is not None and pod.status.start_time is not None:
             # A finalizer waits for its end: a Job counts its Pods.
-            pod.status = killed(pod, now())
+            pod.status = killed(pod, utc_now())
             await ctx.client.save(pod)
         if pod.metadata.deletion_grace_period_seconds != 0:
             await ctx.client.delete(pod, grace_period_seconds=0)

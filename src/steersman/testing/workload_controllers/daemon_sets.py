@@ -12,7 +12,7 @@ import copy
 from collections.abc import Iterable
 from datetime import datetime
 
-from steersman.aio import now
+from steersman.aio import utc_now
 from steersman.controller import Blueprint, Context, Done, Outcome, Request, Requeue, Stores, View, controller_for
 from steersman.errors import StatusError
 from steersman.kinds.apps_v1 import ControllerRevision, DaemonSet, DaemonSetStatus, RollingUpdateDaemonSet
@@ -83,7 +83,7 @@ class _Step:
         self._status = owner.status or DaemonSetStatus(
             current_number_scheduled=0, desired_number_scheduled=0, number_misscheduled=0, number_ready=0
         )
-        self.moment: datetime = now()
+        self.moment: datetime = utc_now()
         self.pods: list[Pod] = []
         self.refused = False
         self._digest = ""

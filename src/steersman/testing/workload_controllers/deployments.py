@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import copy
 
-from steersman.aio import now
+from steersman.aio import utc_now
 from steersman.controller import (
     Blueprint,
     Context,
@@ -64,7 +64,7 @@ class Deployments(WorkloadReconciler[Deployment]):
                     continue
             except _Refused:
                 return self.rejected(owner)
-            wait = deployment_status.next_check(owner, owner.status or DeploymentStatus(), now())
+            wait = deployment_status.next_check(owner, owner.status or DeploymentStatus(), utc_now())
             return self.after(owner, None if owner.spec.paused else wait)
         return Requeue()
 
@@ -92,7 +92,7 @@ class _Rollout:
         self._old = [each for each in self._sets if each is not new]
         leaving = owner.metadata.deletion_timestamp is not None
         if not leaving:
-            status = deployment_status.paused(owner, now())
+            status = deployment_status.paused(owner, utc_now())
             if status is not None:
                 return await self._write(status)
         if new is not None and await self._sync_revision(new):
@@ -157,7 +157,7 @@ class _Rollout:
 
     async def _report(self, *, progress: bool = False) -> bool:
         judge = deployment_status.rolled if progress else deployment_status.counted
-        return await self._write(judge(self._owner, self._new, self._sets, now()))
+        return await self._write(judge(self._owner, self._new, self._sets, utc_now()))
 
     async def _write(self, status: DeploymentStatus, *, revision: str | None = None) -> bool:
         owner = self._owner
@@ -185,7 +185,7 @@ class _Rollout:
         status = owner.status or DeploymentStatus()
         if deployment_status.has_deadline(owner) and find_condition(status.conditions, "Progressing") is None:
             message = f'Found new replica set "{new.metadata.name}"'
-            status = deployment_status.progressing(owner, "True", "FoundNewReplicaSet", message, now())
+            status = deployment_status.progressing(owner, "True", "FoundNewReplicaSet", message, utc_now())
         return (
             status != (owner.status or DeploymentStatus()) or _revision(owner) != present.get(rollouts.REVISION)
         ) and (await self._write(status, revision=present.get(rollouts.REVISION)))
@@ -208,7 +208,7 @@ class _Rollout:
             ctx.events.record(owner, "Warning", "ReplicaSetCreateError", "Create", message)
             if deployment_status.has_deadline(owner):
                 await self._write(
-                    deployment_status.progressing(owner, "False", "ReplicaSetCreateError", message, now())
+                    deployment_status.progressing(owner, "False", "ReplicaSetCreateError", message, utc_now())
                 )
             raise _Refused from error
         if size:
@@ -217,7 +217,7 @@ class _Rollout:
         status = owner.status or DeploymentStatus()
         if deployment_status.has_deadline(owner):
             message = f'Created new replica set "{name}"'
-            status = deployment_status.progressing(owner, "True", "NewReplicaSetCreated", message, now())
+            status = deployment_status.progressing(owner, "True", "NewReplicaSetCreated", message, utc_now())
         await self._write(status, revision=(new.metadata.annotations or {})[rollouts.REVISION])
         return True
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import timedelta
 
-from steersman.aio import now
+from steersman.aio import utc_now
 from steersman.client import StrategicPatch
 from steersman.controller import (
     Blueprint,
@@ -47,7 +47,7 @@ class FinishedJobs(Reconciler[Job]):
         end, ttl = job_status.finished_at(job), job.spec.ttl_seconds_after_finished
         if end is None or ttl is None:
             return Done()
-        left = (end + timedelta(seconds=ttl) - now()).total_seconds()
+        left = (end + timedelta(seconds=ttl) - utc_now()).total_seconds()
         if left > 0:
             return RequeueAfter(left)
         try:

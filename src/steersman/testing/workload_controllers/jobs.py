@@ -13,7 +13,7 @@ import copy
 from collections.abc import Sequence
 from datetime import datetime
 
-from steersman.aio import now
+from steersman.aio import utc_now
 from steersman.client import StrategicPatch
 from steersman.controller import Blueprint, Context, Done, Outcome, Request, Requeue, controller_for
 from steersman.errors import NotFound
@@ -82,7 +82,7 @@ class _Step:
     def __init__(self, ctx: Context, job: Job) -> None:
         self._ctx = ctx
         self._job = job
-        self._moment: datetime = now()
+        self._moment: datetime = utc_now()
         #: The seconds until the next step is due.
         self.wait: float | None = None
         #: Whether the server rejected a Pod.

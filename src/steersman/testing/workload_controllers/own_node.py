@@ -7,7 +7,7 @@ Guarantees
 
 from __future__ import annotations
 
-from steersman.aio import now
+from steersman.aio import utc_now
 from steersman.client import Client, Verbs
 from steersman.controller import Blueprint, Context, Done, Reconciler, Request, controller_for
 from steersman.errors import AlreadyExists
@@ -44,7 +44,7 @@ class OwnNode(Reconciler[Node]):
             # The server taints a new node until it is reported ready.
             node.spec.taints = None
             node = await client.update(node)
-        moment = now().replace(microsecond=0)
+        moment = utc_now().replace(microsecond=0)
         ready = NodeCondition(
             type="Ready",
             status="True",

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from steersman.aio import now
+from steersman.aio import utc_now
 from steersman.controller import Blueprint, Context, Done, Outcome, Request, controller_for
 from steersman.errors import StatusError
 from steersman.kinds.apps_v1 import ReplicaSet, ReplicaSetCondition, ReplicaSetStatus
@@ -46,7 +46,7 @@ class ReplicaSets(WorkloadReconciler[ReplicaSet]):
             error = await _manage(ctx, owner, ours)
             if difference:
                 ours = await _pods_of(ctx, owner)
-        moment = now()
+        moment = utc_now()
         everything = await ctx.client.owned_by(Pod, owner)
         selector = Selector.from_label_selector(owner.spec.selector)
         terminating = [
@@ -82,7 +82,7 @@ async def _manage(ctx: Context, owner: ReplicaSet, ours: list[Pod]) -> StatusErr
         )
     if missing < 0:
         related = await _related(ctx, owner)
-        chosen = pods.to_delete(ours, related, min(-missing, pods.BURST), now())
+        chosen = pods.to_delete(ours, related, min(-missing, pods.BURST), utc_now())
         return await pods.together(pods.delete(ctx, owner, pod) for pod in chosen)
     return None
 

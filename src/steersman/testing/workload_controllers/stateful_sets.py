@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from steersman.aio import now
+from steersman.aio import utc_now
 from steersman.controller import Blueprint, Context, Done, Outcome, Request, Requeue, controller_for
 from steersman.errors import AlreadyExists, Conflict, Forbidden, StatusError
 from steersman.kinds.apps_v1 import ControllerRevision, StatefulSet, StatefulSetStatus
@@ -68,7 +68,7 @@ class _Step:
         self._owner = owner
         self._status = owner.status or StatefulSetStatus(replicas=0)
         self._history = History(ctx, owner, owner.spec.template, self._status.collision_count or 0)
-        self.moment: datetime = now()
+        self.moment: datetime = utc_now()
         self.pods: list[Pod] = []
         self._current: ControllerRevision | None = None
         self._update: ControllerRevision | None = None

@@ -390,7 +390,7 @@ class _ViewLoop:
         return Scene(
             rows=self._board.rows,
             logs=self._logs,
-            now=aio.now(),
+            now=aio.utc_now(),
             title=self._options.title,
             is_connected=self._board.connected,
             look=self._look,

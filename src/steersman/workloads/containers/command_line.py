@@ -24,7 +24,7 @@ from typing import Self, TypeVar
 
 import msgspec
 
-from steersman.aio import Backoff, now, randomness
+from steersman.aio import Backoff, randomness, utc_now
 from steersman.workloads.containers import answers
 from steersman.workloads.containers.arguments import (
     Environment,
@@ -217,7 +217,7 @@ class CommandLineRunner:
         """All events from now on; it never ends by itself."""
         backoff = Backoff(initial=0.1, maximum=5.0)
         # Also the events until the stream is open.
-        since = str(int(now().timestamp()) - 1)
+        since = str(int(utc_now().timestamp()) - 1)
         while True:
             async for line in self._event_lines(since):
                 backoff.reset()
@@ -228,7 +228,7 @@ class CommandLineRunner:
                     continue
                 if event is not None:
                     yield event
-            since = str(int(now().timestamp()))
+            since = str(int(utc_now().timestamp()))
             await asyncio.sleep(backoff.next_delay(randomness()))
             # Between two streams events are lost.
             yield RuntimeEvent("", "")

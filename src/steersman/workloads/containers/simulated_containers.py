@@ -10,7 +10,7 @@ from typing import Literal
 
 import msgspec
 
-from steersman.aio import now
+from steersman.aio import utc_now
 from steersman.workloads.containers.runner import (
     ContainerFacts,
     ContainerLaunch,
@@ -90,7 +90,7 @@ class SimulatedContainers:
 
     def exit(self, container: str, code: int) -> None:
         """End a container by itself."""
-        self._set(self._found(container), state="exited", exit_code=code, finished_at=now(), action="die")
+        self._set(self._found(container), state="exited", exit_code=code, finished_at=utc_now(), action="die")
 
     def change(self, container: str, state: str) -> None:
         """Put a container in another state, such as paused."""
@@ -168,7 +168,7 @@ class SimulatedContainers:
     async def start(self, container: str) -> None:
         """Start a container."""
         await self._call("start", self._name(container))
-        self._set(self._found(container), state="running", started_at=now(), finished_at=None, action="start")
+        self._set(self._found(container), state="running", started_at=utc_now(), finished_at=None, action="start")
 
     async def stop(self, container: str, grace: float) -> None:  # noqa: ARG002 - it obeys at once
         """Stop a container, which obeys at once."""
@@ -313,7 +313,7 @@ class SimulatedContainers:
             name=launch.name,
             image=launch.image,
             state=state,
-            started_at=now() if state == "running" else None,
+            started_at=utc_now() if state == "running" else None,
             labels=launch.labels,
             ports=ports,
             networks={each.network: self._address(each.network, each.aliases) for each in launch.networks or ()},

@@ -13,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from steersman.aio import now
+from steersman.aio import utc_now
 from steersman.controller import Blueprint, Context, Done, Outcome, Request, View, controller_for
 from steersman.objects import Condition, Key, MicroTime, set_condition
 from steersman.patterns import add_finalizer, has_finalizer, remove_finalizer
@@ -188,21 +188,23 @@ def _write_status(command: ContainerExec, state: ExecutableState, record: Comman
         ("Completed", state == "Finished" and not record.code),
     ):
         verdict, text = ("True", "") if holds else ("False", why)
-        set_condition(status, Condition(type=kind, status=verdict, reason=state or "Waiting", message=text), now=now())
+        set_condition(
+            status, Condition(type=kind, status=verdict, reason=state or "Waiting", message=text), now=utc_now()
+        )
 
 
 def _apply(event: ProcessEvent, record: Command) -> None:
     match event:
         case Started():
-            record.is_running, record.started_at = True, MicroTime.of(now())
+            record.is_running, record.started_at = True, MicroTime.of(utc_now())
         case FailedToStart(message):
             record.failure, record.over = message, True
         case Exited(code):
             record.code = code
         case Ended():
-            record.over, record.finished_at = True, MicroTime.of(now())
+            record.over, record.finished_at = True, MicroTime.of(utc_now())
         case Lost():
             record.over, record.lost = True, "The process that ran the command was killed."
-            record.finished_at = MicroTime.of(now())
+            record.finished_at = MicroTime.of(utc_now())
         case _:
             pass

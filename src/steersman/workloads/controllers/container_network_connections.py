@@ -13,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from steersman.aio import now
+from steersman.aio import utc_now
 from steersman.controller import Blueprint, Context, Done, Outcome, Request, RequeueAfter, View, controller_for
 from steersman.objects import Condition, Key, set_condition
 from steersman.patterns import add_finalizer, has_finalizer, remove_finalizer
@@ -85,7 +85,7 @@ class _Connections:
             reason="Connected" if connected else "NotConnected",
             message="" if connected else record.failure or waits,
         )
-        set_condition(connection.ensure_status(), condition, now=now())
+        set_condition(connection.ensure_status(), condition, now=utc_now())
         await ctx.client.save(connection)
         return RequeueAfter(left) if left > 0 else Done()
 

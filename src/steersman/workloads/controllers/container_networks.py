@@ -295,7 +295,7 @@ def _write_status(network: ContainerNetwork, state: ContainerNetworkState, recor
         message="" if is_ready else status.message or f"It is {state}.",
         observed_generation=network.generation,
     )
-    set_condition(status, condition, now=aio.now())
+    set_condition(status, condition, now=aio.utc_now())
 
 
 def _finish(change: Change, record: Network) -> None:

@@ -13,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from steersman.aio import now
+from steersman.aio import utc_now
 from steersman.controller import Blueprint, Context, Done, Outcome, Request, RequeueAfter, controller_for
 from steersman.objects import Condition, set_condition
 from steersman.patterns import add_finalizer, has_finalizer, remove_finalizer
@@ -77,7 +77,7 @@ class _Volumes:
             condition = Condition(
                 type="Ready", status="True" if ready else "False", reason=step, message="" if ready else record.failure
             )
-            set_condition(status, condition, now=now())
+            set_condition(status, condition, now=utc_now())
             volume = (await ctx.client.save(volume)).object
 
     async def _delete(self, ctx: Context, volume: ContainerVolume, record: Volume) -> Outcome:

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from steersman.aio import now
+from steersman.aio import utc_now
 from steersman.workloads.containers import (
     CannotExecute,
     ContainerFacts,
@@ -269,7 +269,7 @@ class ContainerWork:
                     words = f"its monitor was killed, and Podman cannot stop it; remove it: podman rm --force {identity[:12]}"
                     return partial(_set_stop_failed, words, again)
                 await self._runner.remove(identity)
-                facts = msgspec.structs.replace(facts, state="exited", exit_code=_KILLED, finished_at=now())
+                facts = msgspec.structs.replace(facts, state="exited", exit_code=_KILLED, finished_at=utc_now())
         except ContainerRuntimeError as error:
             return partial(_set_stop_failed, str(error), again)
         return _seen(facts)

@@ -335,7 +335,7 @@ class _Containers:
 
     async def _write(self, ctx: Context, container: Container, run: Run, waits: str) -> Container:
         """Write the status, with every state on the way."""
-        now = aio.now()
+        now = aio.utc_now()
         before: ContainerState = container.status.state if container.status is not None else ""
         state = state_of(run, before)
         # Every object begins as Pending, also in the eyes of a client that reads an object without a status.

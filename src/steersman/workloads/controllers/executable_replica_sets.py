@@ -113,7 +113,7 @@ class _ReplicaSets:
         alive = await self._scale_down(ctx, replica_set, record, alive)
         for _ in range(replica_set.spec.replicas - len(present)):
             alive.append(await self._create(ctx, replica_set, record))
-        write_status(replica_set, alive, record, now=aio.now())
+        write_status(replica_set, alive, record, now=aio.utc_now())
         await ctx.client.save(replica_set)
         if decided.cascades:
             await self._cascade(ctx, replica_set)
@@ -174,7 +174,7 @@ class _ReplicaSets:
         record.next_restart, record.exhausted, record.changed, record.asked = None, "", "", ""
         if not _is_held(replica_set):
             ctx.events.record(replica_set, "Normal", "Stopping", "Stop", f"The annotation {STOPPED} requests a stop.")
-        write_status(replica_set, alive, record, now=aio.now(), stopped=message)
+        write_status(replica_set, alive, record, now=aio.utc_now(), stopped=message)
         await ctx.client.save(replica_set)
 
     def _record_events(self, ctx: Context, replica_set: ExecutableReplicaSet, decided: _Decision) -> None:
@@ -262,7 +262,7 @@ class _ReplicaSets:
                 await ctx.client.save(each)
             else:
                 await ctx.client.delete(each, missing_ok=True)
-        record.last_scale = MicroTime.of(aio.now())
+        record.last_scale = MicroTime.of(aio.utc_now())
         return [each for each in alive if each not in ordered[:surplus]]
 
     async def _create(self, ctx: Context, replica_set: ExecutableReplicaSet, record: Replicas) -> Executable:
@@ -285,7 +285,7 @@ class _ReplicaSets:
                 made = await ctx.client.create(Executable(metadata=metadata, spec=template.spec), owner=replica_set)
             except AlreadyExists:
                 continue
-            record.last_scale = MicroTime.of(aio.now())
+            record.last_scale = MicroTime.of(aio.utc_now())
             return made
 
     # the end
@@ -336,7 +336,7 @@ def _is_due(replica_set: ExecutableReplicaSet, record: Replicas, executable: Exe
         record.exhausted = f"a change: {ended_words(executable)} after {restarts} restarts in a row, the maximum"
         return False
     delay = min(parse_duration(policy.delay) * 2 ** min(restarts, 32), maximum)
-    now, loop_now = aio.now(), asyncio.get_running_loop().time()
+    now, loop_now = aio.utc_now(), asyncio.get_running_loop().time()
     left = delay - (now - (ended or now)) if ended is not None else timedelta(0)
     if left > timedelta(0):
         due = loop_now + left.total_seconds()

@@ -322,7 +322,7 @@ class _Executables:
 
     def _listener(self, uid: str) -> Callable[[ProcessEvent], None]:
         def listen(event: ProcessEvent) -> None:
-            now = aio.now()
+            now = aio.utc_now()
             start = None
             if isinstance(event, Started | Attached):
                 age = aio.boottime() - event.start / os.sysconf("SC_CLK_TCK")
@@ -407,7 +407,7 @@ class _Executables:
         self, ctx: Context, executable: Executable, state: ExecutableState, run: Run, waits: str
     ) -> Executable:
         """Write the status, with every state on the way."""
-        now = aio.now()
+        now = aio.utc_now()
         before = executable.status.state if executable.status is not None else ""
         for step in steps("Executable", before, state) or [state]:
             write_status(executable, cast("ExecutableState", step), run, waiting_for=waits, now=now)

@@ -200,7 +200,7 @@ class _Services:
                 message=why,
                 observed_generation=service.generation,
             )
-            set_condition(status, condition, now=aio.now())
+            set_condition(status, condition, now=aio.utc_now())
 
 
 def addresses_of(service: Service) -> tuple[tuple[str, ...], str]:

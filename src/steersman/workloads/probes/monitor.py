@@ -138,7 +138,7 @@ class HealthMonitor:
         if watched is None:
             return
         now = asyncio.get_running_loop().time()
-        before, part.verdict, part.at = (part.verdict, part.outcome), verdict, aio.now()
+        before, part.verdict, part.at = (part.verdict, part.outcome), verdict, aio.utc_now()
         part.outcome = part.count.outcome(succeeded=verdict.succeeded, now=now)
         part.has_succeeded = part.has_succeeded or verdict.succeeded
         schedule = part.probe.schedule

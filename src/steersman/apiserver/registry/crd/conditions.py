@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from steersman.aio import now
+from steersman.aio import utc_now
 from steersman.apiserver.registry.crd.names_in_use import NamesInUse
 from steersman.apiserver.registry.crd.webhook_rules import bundle_problem
 from steersman.apiserver.registry.definition import Tree
@@ -41,7 +41,7 @@ def set_condition(crd: Tree, kind: str, status: str, reason: str, message: str) 
     made: Tree = {
         "type": kind,
         "status": status,
-        "lastTransitionTime": format_time(now()),
+        "lastTransitionTime": format_time(utc_now()),
         "reason": reason,
         "message": message,
     }
@@ -180,7 +180,7 @@ def _has_bad_bundle(crd: Tree) -> bool:
 def mark_for_deletion(crd: Tree) -> None:
     """Apply the first deletion of a definition in place: its instances are deleted first."""
     metadata: Tree = crd["metadata"]
-    metadata["deletionTimestamp"] = format_time(now())
+    metadata["deletionTimestamp"] = format_time(utc_now())
     finalizers: list[str] = metadata.get("finalizers") or []
     if FINALIZER not in finalizers:
         metadata["finalizers"] = [*finalizers, FINALIZER]

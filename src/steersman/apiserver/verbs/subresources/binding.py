@@ -11,7 +11,7 @@ from functools import partial
 from typing import Final
 
 from steersman import kinds
-from steersman.aio import now
+from steersman.aio import utc_now
 from steersman.apiserver.admission.plugins import Attributes, WriteView
 from steersman.apiserver.answers import answer_status
 from steersman.apiserver.context import VerbContext
@@ -127,7 +127,7 @@ def _give_node(pod: Tree, binding: Tree, node: str) -> None:
         "type": "PodScheduled",
         "status": "True",
         "lastProbeTime": None,
-        "lastTransitionTime": format_time(now()),
+        "lastTransitionTime": format_time(utc_now()),
     }
     status: Tree = pod.setdefault("status", {})
     status.pop("nominatedNodeName", None)

@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from steersman import kinds
-from steersman.aio import now
+from steersman.aio import utc_now
 from steersman.apiserver.admission.plugins import Attributes, WriteView
 from steersman.apiserver.answers import answer_status
 from steersman.apiserver.context import VerbContext
@@ -108,7 +108,9 @@ async def _take_disruption(context: VerbContext, pod: Tree, *, dry_run: bool) ->
             return
         status = _checked(budget.tree)
         status["disruptionsAllowed"] -= 1
-        status["disruptedPods"] = (status.get("disruptedPods") or {}) | {pod["metadata"]["name"]: format_time(now())}
+        status["disruptedPods"] = (status.get("disruptedPods") or {}) | {
+            pod["metadata"]["name"]: format_time(utc_now())
+        }
         if dry_run:
             return
         try:
@@ -127,7 +129,7 @@ async def _tell_pod(context: VerbContext, record: Record | None) -> None:
         present = next((condition for condition in conditions if condition.get("type") == _CONDITION["type"]), None)
         if present is not None and present | _CONDITION == present:
             return
-        since = {"lastProbeTime": None, "lastTransitionTime": format_time(now())}
+        since = {"lastProbeTime": None, "lastTransitionTime": format_time(utc_now())}
         if present is not None and present.get("status") == _CONDITION["status"]:
             since = {name: present.get(name) for name in since}
         new = {"type": "", "status": "", **since, **_CONDITION}

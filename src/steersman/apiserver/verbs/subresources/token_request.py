@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from steersman import kinds
-from steersman.aio import new_uid, now
+from steersman.aio import new_uid, utc_now
 from steersman.apiserver.admission.plugins import Attributes, WriteView
 from steersman.apiserver.answers import answer
 from steersman.apiserver.context import VerbContext
@@ -72,7 +72,7 @@ async def request_token(context: VerbContext, request: ServerRequest) -> ServerR
     )
     await context.admission.admit(attributes)
     uid = await _account(context, request, metadata)
-    moment = now().replace(microsecond=0)
+    moment = utc_now().replace(microsecond=0)
     metadata |= {"name": info.name, "uid": uid, "creationTimestamp": format_time(moment)}
     spec = tree["spec"] = _completed(tree.get("spec") or {})
     tree["status"] = {"expirationTimestamp": None, "token": ""}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from base64 import b64decode
 from typing import Any
 
-from steersman.aio import now
+from steersman.aio import utc_now
 from steersman.apiserver.identity import User
 from steersman.apiserver.registry.builtin.cluster.pem import certificate_problem, request_problem
 from steersman.apiserver.registry.builtin.strategy import BuiltinStrategy
@@ -112,7 +112,7 @@ def _conditions(obj: Tree, type_: str) -> list[Tree]:
 
 
 def _set_times(conditions: list[Tree], old: Tree) -> None:
-    time = format_time(now())
+    time = format_time(utc_now())
     for one in conditions:
         one["lastUpdateTime"] = one.get("lastUpdateTime") or time
         if not one.get("lastTransitionTime"):

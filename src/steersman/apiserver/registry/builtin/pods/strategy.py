@@ -69,7 +69,7 @@ class PodStrategy(BuiltinStrategy):
                 "type": "PodScheduled",
                 "status": "False",
                 "lastProbeTime": None,
-                "lastTransitionTime": format_time(aio.now()),
+                "lastTransitionTime": format_time(aio.utc_now()),
                 "reason": "SchedulingGated",
                 "message": "Scheduling is blocked due to non-empty scheduling gates",
             }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from posixpath import normpath
 
-from steersman.aio import now
+from steersman.aio import utc_now
 from steersman.apiserver.registry.builtin.persistent_volume_claim import access_modes, volume_mode
 from steersman.apiserver.registry.builtin.pods.defaults import fill_volume
 from steersman.apiserver.registry.builtin.pods.scheduling import node_selector
@@ -84,7 +84,7 @@ class PersistentVolumeStrategy(BuiltinStrategy):
 
     def prepare_create(self, obj: Tree) -> None:
         """Set the phase to Pending."""
-        obj["status"] = {"phase": "Pending", "lastPhaseTransitionTime": format_time(now())}
+        obj["status"] = {"phase": "Pending", "lastPhaseTransitionTime": format_time(utc_now())}
 
     def prepare_status(self, obj: Tree, old: Tree) -> None:
         """Restore the spec, and set the time of a phase change."""
@@ -95,7 +95,7 @@ class PersistentVolumeStrategy(BuiltinStrategy):
             if time is None:
                 take(status, before, "lastPhaseTransitionTime")
         elif time is None or time == before.get("lastPhaseTransitionTime"):
-            status["lastPhaseTransitionTime"] = format_time(now())
+            status["lastPhaseTransitionTime"] = format_time(utc_now())
 
     def validate_create(self, obj: Tree) -> list[FieldProblem]:
         return volume_problems("spec", subtree(obj, "spec"), metadata(obj).get("name", "")) + _mount_options(obj)

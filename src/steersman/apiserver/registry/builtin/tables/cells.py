@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
-from steersman.aio import now
+from steersman.aio import utc_now
 from steersman.apiserver.registry.ages import human, since
 from steersman.apiserver.registry.builtin.event import to_core
 from steersman.apiserver.registry.builtin.types.labels import compiled
@@ -228,7 +228,7 @@ def _duration(status: Tree) -> str:
     begun = status.get("startTime")
     if not begun:
         return ""
-    ended: datetime = parse_time(status["completionTime"]) if status.get("completionTime") else now()
+    ended: datetime = parse_time(status["completionTime"]) if status.get("completionTime") else utc_now()
     return human(ended - parse_time(begun))
 
 
