@@ -23,7 +23,6 @@ from steersman import (
     PrinterColumn,
     Request,
     Resource,
-    ScaleSubresource,
     Spec,
     Status,
     set_condition,
@@ -41,7 +40,7 @@ from steersman.kinds.core_v1 import (
 )
 from steersman.kinds.meta_v1 import LabelSelector
 from steersman.markers import Maximum, Minimum, Rule
-from steersman.objects import is_true
+from steersman.objects import ScaleSubresource, is_true
 
 
 class SiteSpec(Spec):

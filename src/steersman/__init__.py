@@ -49,7 +49,6 @@ if TYPE_CHECKING:
         PrinterColumn as PrinterColumn,
         Quantity as Quantity,
         Resource as Resource,
-        ScaleSubresource as ScaleSubresource,
         Spec as Spec,
         Status as Status,
         Struct as Struct,
@@ -61,6 +60,8 @@ if TYPE_CHECKING:
     )
     from steersman.patches import JsonPatch as JsonPatch
     from steersman.patterns import (
+        Failed as Failed,
+        Goto as Goto,
         Next as Next,
         Outputs as Outputs,
         StateMachine as StateMachine,
@@ -98,7 +99,6 @@ else:
                 "PrinterColumn",
                 "Quantity",
                 "Resource",
-                "ScaleSubresource",
                 "Spec",
                 "Status",
                 "Struct",
@@ -110,6 +110,8 @@ else:
             ],
             "steersman.patches": ["JsonPatch"],
             "steersman.patterns": [
+                "Failed",
+                "Goto",
                 "Next",
                 "Outputs",
                 "StateMachine",
@@ -130,6 +132,8 @@ __all__ = [
     "Context",
     "ControlPlane",
     "Done",
+    "Failed",
+    "Goto",
     "HttpEndpoints",
     "JsonPatch",
     "Key",
@@ -148,7 +152,6 @@ __all__ = [
     "Requeue",
     "RequeueAfter",
     "Resource",
-    "ScaleSubresource",
     "Spec",
     "StateMachine",
     "Status",

@@ -163,7 +163,19 @@ def test_an_operator_is_written_with_names_of_the_package_alone() -> None:
     operators = {
         *("Resource", "Spec", "Status", "ObjectMeta", "Condition", "Key", "Client", "Manager", "LeaderElection"),
         *("Reconciler", "Context", "Request", "Done", "Requeue", "RequeueAfter", "TerminalError", "utc_now"),
-        *("generates", "reconciles", "reports", "StateMachine", "state", "finalizer", "Next", "Wait", "Outputs"),
+        *(
+            "generates",
+            "reconciles",
+            "reports",
+            "StateMachine",
+            "state",
+            "finalizer",
+            "Next",
+            "Goto",
+            "Wait",
+            "Failed",
+            "Outputs",
+        ),
     }
     assert operators <= set(steersman.__all__)
     assert len(steersman.__all__) <= 45

@@ -2,8 +2,9 @@
 
 from typing import Annotated, Any, Literal
 
-from steersman import ObjectMeta, Quantity, Resource, ScaleSubresource, Spec, Status, Struct
+from steersman import ObjectMeta, Quantity, Resource, Spec, Status, Struct
 from steersman.markers import ListMap, Maximum, Minimum, PreserveUnknownFields
+from steersman.objects import ScaleSubresource
 
 GROUP = "web.test.steersman.dev"
 

@@ -112,8 +112,6 @@ __all__ = [
     "DaemonRun",
     "External",
     "ExternalKey",
-    "Failed",
-    "Goto",
     "Present",
     "Readiness",
     "Seen",
