@@ -210,7 +210,7 @@ def test_an_expired_version_makes_the_collection_be_read_again_at_once(heard):
 
     async def scenario(informer):
         informer.add_handler(heard)
-        await heard.until(lambda each: each.event == "vanished", within=3600)
+        await heard.until(lambda each: each.type == "vanished", within=3600)
         return asyncio.get_running_loop().time()
 
     server, moment = run(lambda query: saying(*next(streams)), scenario)
@@ -256,7 +256,7 @@ def test_versions_that_have_gone_back_are_a_new_epoch(heard, caplog):
         await informer.wait_synced()
         written = informer.intake.admit(json.dumps(config_map("old", 120)).encode())
         informer.overlay.record_write(written)
-        await heard.until(lambda each: each.event == "vanished", within=3600)
+        await heard.until(lambda each: each.type == "vanished", within=3600)
         return names(informer), informer.store.watermark(), len(informer.overlay)
 
     server, (present, watermark, own) = run(

@@ -92,12 +92,12 @@ class HandlerMachine(RuleBasedStateMachine):
         assert not self.removed
         self.calls += 1
         key = notification.key
-        counted[notification.event] += 1
+        counted[notification.type] += 1
         counted["passed"] += bool(notification.passed)
         assert len(notification.passed) <= delivery.PASSED_LIMIT
         self.heard.setdefault(key, set()).update(each.resource_version for each in notification.states)
         old, new = notification.old, notification.new
-        match notification.event:
+        match notification.type:
             case "appeared":
                 assert key not in self.told
                 assert notification.initial == (key in self.initial)

@@ -43,7 +43,7 @@ async def test_a_killed_api_server_is_survived(own_engine, own_client, heard):
         await restart(own_engine.api_servers[0])
         await own_engine.wait_ready()
         await own_client.patch(ConfigMap, made.key, MergePatch({"data": {"a": "2"}}))
-        await heard.until(lambda each: each.event == "changed" and each.key == made.key, within=60)
+        await heard.until(lambda each: each.type == "changed" and each.key == made.key, within=60)
         # a restarted server remembers no history: at most one list is needed, and few requests
         assert informer.statistics().scopes[0].lists <= 2
         assert informer.statistics().scopes[0].requests < 10
@@ -69,11 +69,11 @@ async def test_compaction_under_a_running_watch_loses_nothing(own_engine, own_cl
         await own_engine.wait_ready()
         scope.state = State(version=scope.state.version, phase="waiting", next="watch")
         informer._follow(scope, Woke())
-        await heard.until(lambda each: each.event == "vanished" and each.key.name == "gone", within=60)
-        await heard.until(lambda each: each.event == "changed" and each.key.name == "kept", within=60)
-        await heard.until(lambda each: each.event == "appeared" and each.key.name == "born", within=60)
+        await heard.until(lambda each: each.type == "vanished" and each.key.name == "gone", within=60)
+        await heard.until(lambda each: each.type == "changed" and each.key.name == "kept", within=60)
+        await heard.until(lambda each: each.type == "appeared" and each.key.name == "born", within=60)
         assert informer.statistics().scopes[0].lists == 2
-    assert not any(each.unbroken for each in heard.notifications if each.event != "appeared")
+    assert not any(each.unbroken for each in heard.notifications if each.type != "appeared")
 
 
 async def test_a_killed_etcd_is_survived(own_engine, own_client, heard):

@@ -112,7 +112,7 @@ def test_a_list_that_is_interrupted_while_it_is_taken_over_is_taken_over_again()
     told, seen = Counter(), set()
 
     async def scenario(informer):
-        informer.add_handler(lambda event: told.update([(event.event, event.key.name)]))
+        informer.add_handler(lambda event: told.update([(event.type, event.key.name)]))
         (following,) = informer._scopes.values()
         interrupted = 0
         while not informer.synced:

@@ -25,13 +25,13 @@ async def test_present_objects_come_first_and_changes_follow(client, namespace, 
     async with Informer(client, ConfigMap, options=only(namespace)) as informer:
         registration = informer.add_handler(heard)
         await asyncio.wait_for(registration.wait_synced(), 30)
-        assert [(each.event, each.key.name, each.initial) for each in heard.notifications] == [
+        assert [(each.type, each.key.name, each.initial) for each in heard.notifications] == [
             ("appeared", "there", True)
         ]
         made = await client.create(config("new", namespace))
         await client.patch(ConfigMap, made.key, MergePatch({"data": {"a": "2"}}))
         await client.delete(made)
-        await heard.until(lambda each: each.event == "vanished")
+        await heard.until(lambda each: each.type == "vanished")
         new = heard.of("new")
     assert new[-1].old.object.data == {"a": "2"}
     assert new[-1].certain
@@ -43,7 +43,7 @@ async def test_a_single_change_is_its_own_frame(client, namespace, heard):
     async with Informer(client, ConfigMap, options=only(namespace)) as informer:
         await informer.add_handler(heard).wait_synced()
         patched = await client.patch(ConfigMap, made.key, MergePatch({"data": {"a": "2"}}))
-        change = (await heard.until(lambda each: each.event == "changed"))[-1]
+        change = (await heard.until(lambda each: each.type == "changed"))[-1]
     assert change.unbroken
     assert (change.old.resource_version, change.new.resource_version) == (
         made.metadata.resource_version,
@@ -87,8 +87,8 @@ async def test_a_deleted_object_differs_from_its_successor(client, namespace, he
         await informer.add_handler(heard).wait_synced()
         await client.delete(first)
         second = await client.create(config("phoenix", namespace, "2"))
-        await heard.until(lambda each: each.event == "appeared" and each.new.uid == second.metadata.uid)
-        events = [each.event for each in heard.of("phoenix")]
+        await heard.until(lambda each: each.type == "appeared" and each.new.uid == second.metadata.uid)
+        events = [each.type for each in heard.of("phoenix")]
     assert events == ["appeared", "vanished", "appeared"]
     assert heard.of("phoenix")[1].old.uid == first.metadata.uid
 
@@ -101,7 +101,7 @@ async def test_leaving_the_selection_is_vanishing(client, namespace, heard):
         await informer.add_handler(heard).wait_synced()
         assert [stored.key.name for stored in informer.store] == ["in"]
         await client.patch(ConfigMap, f"{namespace}/in", MergePatch({"metadata": {"labels": {"app": "db"}}}))
-        await heard.until(lambda each: each.event == "vanished")
+        await heard.until(lambda each: each.type == "vanished")
         assert informer.store.keys() == []
 
 
@@ -211,16 +211,16 @@ async def test_a_missing_kind_is_waited_for_and_its_removal_survived(client, crd
         await client.install(Rock)
         await client.create(Rock(metadata=ObjectMeta(name="first", namespace=namespace), spec=RockSpec()))
         await asyncio.wait_for(registration.wait_synced(), 30)
-        await heard.until(lambda each: each.event == "appeared" and each.key.name == "first")
+        await heard.until(lambda each: each.type == "appeared" and each.key.name == "first")
         definition = Kind("apiextensions.k8s.io/v1", "CustomResourceDefinition")
         await client.delete(definition, f"rocks.{crd_group}")
-        await heard.until(lambda each: each.event == "vanished" and each.key.name == "first")
+        await heard.until(lambda each: each.type == "vanished" and each.key.name == "first")
         async with asyncio.timeout(30):
             while informer.synced:
                 await informer.replica.wait_progress()
         await client.install(Rock)
         await client.create(Rock(metadata=ObjectMeta(name="second", namespace=namespace), spec=RockSpec()))
-        await heard.until(lambda each: each.event == "appeared" and each.key.name == "second")
+        await heard.until(lambda each: each.type == "appeared" and each.key.name == "second")
         assert informer.served
 
 

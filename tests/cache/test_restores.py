@@ -38,7 +38,7 @@ def test_an_object_that_went_back_shows_a_restore_though_versions_went_on(heard,
         await informer.wait_synced()
         written = informer.intake.admit(json.dumps(config_map("edited", 6000)).encode())
         informer.overlay.record_write(written)
-        await heard.until(lambda each: each.event == "vanished", within=600)
+        await heard.until(lambda each: each.type == "vanished", within=600)
         return names(informer), len(informer.overlay)
 
     _, (present, own) = run(lambda query: next(streams), scenario)
@@ -54,7 +54,7 @@ def test_an_object_of_ours_that_no_watch_has_shown_is_reported_gone(heard):
         informer.add_handler(heard)
         await informer.wait_synced()
         informer.overlay.record_write(informer.intake.admit(json.dumps(config_map("ours", 20)).encode()))
-        return (await heard.until(lambda each: each.event == "vanished", within=600))[-1]
+        return (await heard.until(lambda each: each.type == "vanished", within=600))[-1]
 
     _, gone = run(lambda query: next(streams), scenario)
     assert gone.key == Key("default", "ours")

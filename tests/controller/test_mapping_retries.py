@@ -211,14 +211,14 @@ def test_events_of_one_object_merge_into_what_was_not_told():
     a, b, c = (view("x/y", version=version) for version in "123")
     first = ObjectEvent("appeared", new=a, initial=True)
     later = merge(first, changed(a, b, unbroken=True))
-    assert (later.event, later.old, later.new, later.initial, later.unbroken) == ("appeared", None, b, False, False)
+    assert (later.type, later.old, later.new, later.initial, later.unbroken) == ("appeared", None, b, False, False)
     assert later.states == (a, b)
     gone = merge(later, ObjectEvent("vanished", old=b))
-    assert (gone.event, gone.old) == ("vanished", b)
+    assert (gone.type, gone.old) == ("vanished", b)
     back = merge(merge(changed(a, b), ObjectEvent("vanished", old=b)), ObjectEvent("appeared", new=c))
-    assert (back.event, back.old, back.new, back.states) == ("changed", a, c, (a, b, c))
+    assert (back.type, back.old, back.new, back.states) == ("changed", a, c, (a, b, c))
     again = merge(first, ObjectEvent("changed", old=a, new=a, resync=True))
-    assert (again.event, again.initial) == ("appeared", True)
+    assert (again.type, again.initial) == ("appeared", True)
 
 
 def test_objects_that_are_gone_are_bounded_and_the_oldest_are_given_up():

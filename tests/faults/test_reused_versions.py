@@ -65,7 +65,7 @@ async def test_another_state_of_the_same_version_is_delivered(informer):
     informer, told = informer
     commit(informer, "", {KEY: state("12", "theirs")}, "11", new_epoch=True)
     news = await told(3)
-    assert news.event == "changed"
+    assert news.type == "changed"
     assert news.new.object.data == {"a": "theirs"}
     commit(informer, "", {KEY: state("12", "theirs")}, "12", new_epoch=False)
     informer.replica.apply("", (Put(state("14", "last")),), "14")

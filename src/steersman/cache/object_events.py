@@ -19,7 +19,7 @@ class ObjectEvent(msgspec.Struct, frozen=True, eq=False):
     deleted, or the cache no longer selects it.
     """
 
-    event: EventType
+    type: EventType
     old: StoredView | None = None
     new: StoredView | None = None
     #: States between without an event of their own, oldest first: a reader may have seen them. The most recent are kept.
@@ -38,11 +38,11 @@ class ObjectEvent(msgspec.Struct, frozen=True, eq=False):
     certain: bool = True
 
     def __post_init__(self) -> None:
-        if (self.event != "appeared") != (self.old is not None) or (self.event != "vanished") != (self.new is not None):
-            raise ValueError(f"event {self.event!r} does not fit its states: old={self.old!r}, new={self.new!r}")
+        if (self.type != "appeared") != (self.old is not None) or (self.type != "vanished") != (self.new is not None):
+            raise ValueError(f"event {self.type!r} does not fit its states: old={self.old!r}, new={self.new!r}")
 
     def __repr__(self) -> str:
-        return f"<{self.kind.kind} {self.key} {self.event}>"
+        return f"<{self.kind.kind} {self.key} {self.type}>"
 
     @property
     def latest(self) -> StoredView:

@@ -144,12 +144,12 @@ class SupportsBlueprint(Protocol):
 
 
 def _appeared(event: ObjectEvent) -> bool:
-    return event.event == "appeared"
+    return event.type == "appeared"
 
 
 def _remembering(mapper: Owners) -> Callable[[ObjectEvent], None]:
     def remember(event: ObjectEvent) -> None:
-        if event.event == "vanished":
+        if event.type == "vanished":
             mapper.remember_vanished(event.latest)
 
     return remember

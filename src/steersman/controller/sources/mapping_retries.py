@@ -74,7 +74,7 @@ class MappingRetries:
             entry = self._entries[key] = _Entry(event)
         entry.event = event
         self._note_vanished(key, entry)
-        if event.event == "vanished" and entry.backoff.attempts >= VANISHED_ATTEMPTS:
+        if event.type == "vanished" and entry.backoff.attempts >= VANISHED_ATTEMPTS:
             self._give_up(key)
             return None
         delay = entry.backoff.next_delay(rng)
@@ -112,7 +112,7 @@ class MappingRetries:
         return entry is not None and entry.due == timer[0]
 
     def _note_vanished(self, key: Key, entry: _Entry) -> None:
-        if entry.event.event != "vanished":
+        if entry.event.type != "vanished":
             self._vanished.pop(key, None)
         elif key not in self._vanished:
             self._vanished[key] = None

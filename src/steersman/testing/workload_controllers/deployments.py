@@ -48,7 +48,7 @@ class Deployments(WorkloadReconciler[Deployment]):
             .owns(ReplicaSet)
             .watches(ReplicaSet, map=adopters(Deployment, lambda each: each.spec.selector))
             # Recreate waits for the last old Pod.
-            .watches(Pod, map=owners_through(ReplicaSet), when=when(lambda event: event.event == "vanished"))
+            .watches(Pod, map=owners_through(ReplicaSet), when=when(lambda event: event.type == "vanished"))
             .options(concurrency=5)
             .run_with(self)
         )
