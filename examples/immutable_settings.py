@@ -71,7 +71,7 @@ def deployment_of(app: App, settings: ConfigMap) -> Deployment:
 
 @reconciles(App, children=(ConfigMap, Deployment))
 async def apps(app: App, out: Outputs) -> Done:
-    status = app.status = app.status or AppStatus()
+    status = app.ensure_status()
     settings = settings_of(app, status.collision_count)
     while (present := await out.current(settings)) is not None:
         if is_owned_by(present, app) and present.data == settings.data:
