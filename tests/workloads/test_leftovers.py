@@ -18,7 +18,15 @@ from samples.container_runtimes import CREATE_ARGS, PODMAN_PROGRAM, needs_podman
 from samples.eventually import eventually
 from steersman.aio import Supervisor, name_suffix, randomness
 from steersman.workloads import containers
-from steersman.workloads.containers import PODMAN, CommandLineRunner, ImageBuild, InUse, StartupLog
+from steersman.workloads.containers import (
+    DOCKER,
+    PODMAN,
+    CommandLineRunner,
+    ImageBuild,
+    InUse,
+    RuntimeUnavailable,
+    StartupLog,
+)
 from steersman.workloads.containers.container_record import ContainerRecord
 from steersman.workloads.containers.creator import SESSION, Creator, session_labels
 from steersman.workloads.processes import ZygoteRunner
@@ -90,6 +98,22 @@ async def test_a_harvest_waits_for_a_command_that_a_killed_session_left(tmp_path
         await runner.harvest()
     await late.wait()
     assert of_session(session) == []
+
+
+async def test_a_session_whose_commands_all_failed_is_forgotten(tmp_path):
+    """Otherwise steersman down would look for its containers in a Docker that does not run."""
+    record, docker = tmp_path / "containers", tmp_path / "docker"
+    docker.write_text("#!/bin/sh\necho Cannot connect to the Docker daemon. >&2\nexit 1\n")
+    docker.chmod(0o755)
+    async with ZygoteRunner() as runners:
+        runner = CommandLineRunner(DOCKER, runners, session="off", program=(str(docker),), record=record)
+        with pytest.raises(RuntimeUnavailable):
+            await runner.create_network("off", ipv6=False, labels={}, bound=True)
+        assert "off" in record.read_text()
+        # It would look for minutes.
+        os.kill(runner.session.reaper_pid or 0, signal.SIGKILL)
+        await runner.session.close()
+    assert not record.exists()
 
 
 async def test_the_reaper_waits_for_a_command_that_the_control_plane_did_not_name(tmp_path):

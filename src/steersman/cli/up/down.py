@@ -52,14 +52,17 @@ def run_down(options: DownOptions) -> int:
 async def _down(options: DownOptions) -> int:
     record = options.find()
     if record is not None and not record.is_running:
-        return await _clean_up(record.name, Path(record.state), record.container_runtime)
+        why = f"{record.name}: its session was killed"
+        return await _clean_up(record.name, why, Path(record.state), record.container_runtime)
     if record is None and (identity := _identity(options)) is not None:
         state = identity.state_folder(os.environ)
         # Another command may start it at this moment.
         record = await wait_for_session(state, has_failed=lambda: not has_owner(state), within=options.timeout)
         if record is None and state.exists() and open_session(state).containers.exists():
-            # It was killed before it wrote its record.
-            return await _clean_up(identity.name, state, "podman")
+            # It was killed before it wrote its record, or the runtime did not answer at its end.
+            return await _clean_up(
+                identity.name, f"{identity.name}: an earlier session left containers", state, "podman"
+            )
     if record is None:
         tell("no application is running here")
         return 0
@@ -96,7 +99,7 @@ def _identity(options: DownOptions) -> ProjectIdentity | None:
     return ProjectIdentity(application.folder.resolve(), application.name)
 
 
-async def _clean_up(name: str, state: Path, runtime: str) -> int:
+async def _clean_up(name: str, why: str, state: Path, runtime: str) -> int:
     """Remove what a killed session left behind; returns an exit code."""
     try:
         problem = await _harvest(state, runtime)
@@ -104,10 +107,9 @@ async def _clean_up(name: str, state: Path, runtime: str) -> int:
         raise Failure(f"{name} starts at this moment; run steersman down again to end it") from None
     if problem:
         raise Failure(
-            f"{name}: its session was killed, and its containers may still run ({problem});"
-            " run steersman down again once that is mended"
+            f"{why}, and its containers may still run ({problem}); run steersman down again once that is mended"
         )
-    tell(f"{name}: its session was killed; cleaned up after it")
+    tell(f"{why}; cleaned up after it")
     return 0
 
 

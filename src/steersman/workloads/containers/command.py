@@ -104,7 +104,7 @@ async def run(
         if process.returncode is None:
             await _end(process, has_steps=has_steps)
         if reaper is not None:
-            reaper.ended(process.pid)
+            reaper.ended(process.pid, process.returncode)
     if process.returncode:
         raise failure(argv, process.returncode, _tail(log.stderr) if log is not None else err.decode(errors="replace"))
     return out.decode(errors="replace") if log is None else ""

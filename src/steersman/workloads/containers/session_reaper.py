@@ -31,6 +31,7 @@ class SessionReaper:
         self.labels: Mapping[str, str] = session_labels(identity, self.creator)
         self._program = tuple(program)
         self._containers: set[str] = set()
+        self._may_have_made = False
         self._reaper: asyncio.subprocess.Process | None = None
         self._lock = asyncio.Lock()
 
@@ -69,14 +70,18 @@ class SessionReaper:
         """A command that creates or starts something has begun."""
         self._tell(f"+{pid}\n")
 
-    def ended(self, pid: int) -> None:
-        """It has ended."""
+    def ended(self, pid: int, code: int | None) -> None:
+        """It has ended with an exit code; None, or a negative one, if it was killed."""
+        self._may_have_made = self._may_have_made or code is None or code <= 0
         self._tell(f"-{pid}\n")
 
     async def close(self) -> None:
         """Have the reaper look once more, and wait for its end."""
         if self._reaper is None or self._reaper.stdin is None:
             return
+        if not self._may_have_made:
+            # Each command failed, as with a service that never ran: there is nothing to look for.
+            self.record.end({self.id})
         self._tell("done\n")
         with suppress(OSError):
             self._reaper.stdin.close()
