@@ -6,13 +6,24 @@ import subprocess
 
 import pytest
 
-from samples.site import GROUP, Site
 from samples.stage import until
 from steersman import Kind, ObjectMeta, Resource, Spec
 from steersman.errors import KindNotServed
 from steersman.kinds.apiregistration_v1 import APIService, APIServiceSpec, ServiceReference
 from steersman.objects import GroupVersion
 from steersman.testing.engine.environment import Environment
+
+GROUP = "names.test.steersman.dev"
+
+
+class Sprocket(Resource[Spec, None], group=GROUP, version="v1", short_names=("spk",)):
+    """A name that no other test of the engine uses: a bare name finds the first kind that has it."""
+
+
+@pytest.fixture
+async def sprockets(client):
+    await client.install(Sprocket)
+    await until(lambda: is_published(client, "spk"))
 
 
 async def named(client, name):
@@ -27,9 +38,10 @@ async def is_published(client, name):
     return bool(await named(client, name))
 
 
-async def test_names_of_one_resource(client, sites):
-    for name in ("sites", "site", "Site", "st", "SITE", f"sites.{GROUP}", f"st.{GROUP}", f"sites.v1.{GROUP}"):
-        assert await named(client, name) == [f"{GROUP}/v1/sites"]
+async def test_names_of_one_resource(client, sprockets):
+    own = ("sprockets", "sprocket", "Sprocket", "spk", "SPROCKET")
+    for name in (*own, f"sprockets.{GROUP}", f"spk.{GROUP}", f"sprockets.v1.{GROUP}"):
+        assert await named(client, name) == [f"{GROUP}/v1/sprockets"]
     (found,) = await client.discovery.find("deploy")
     assert (found.kind, found.resource, found.namespaced) == ("Deployment", "deployments", True)
     assert (await client.list(found.as_kind(), namespace="default")).undecodable == []
@@ -90,9 +102,9 @@ async def test_a_kind_installed_later_is_found_by_name(client, crd_group, instal
 @pytest.mark.engine_only("aggregation")
 async def test_a_broken_group_hides_no_names(client):
     broken = APIService(
-        metadata=ObjectMeta(name="v1.names.test.steersman.dev"),
+        metadata=ObjectMeta(name="v1.stale.test.steersman.dev"),
         spec=APIServiceSpec(
-            group="names.test.steersman.dev",
+            group="stale.test.steersman.dev",
             version="v1",
             group_priority_minimum=20_000,
             version_priority=100,
@@ -104,14 +116,14 @@ async def test_a_broken_group_hides_no_names(client):
 
     async def is_listed():
         client.discovery.invalidate()
-        return GroupVersion("names.test.steersman.dev", "v1") in await client.discovery.failures()
+        return GroupVersion("stale.test.steersman.dev", "v1") in await client.discovery.failures()
 
     try:
         await until(is_listed)
         assert await named(client, "deploy") == ["apps/v1/deployments"]
-        assert (await client.discovery.groups())["names.test.steersman.dev"] == ("v1",)
-        with pytest.raises(KindNotServed, match=r"could not be read: names.test.steersman.dev/v1"):
-            await client.discovery.find("what.names.test.steersman.dev")
+        assert (await client.discovery.groups())["stale.test.steersman.dev"] == ("v1",)
+        with pytest.raises(KindNotServed, match=r"could not be read: stale.test.steersman.dev/v1"):
+            await client.discovery.find("what.stale.test.steersman.dev")
     finally:
         await client.delete(broken)
 
@@ -121,7 +133,7 @@ deploy deployment Deployment DEPLOYMENT deploy.apps deployments.v1.apps Deployme
 events ev.events.k8s.io Event.v1.events.k8s.io hpa horizontalpodautoscalers.v1.autoscaling ingresses.networking
 secrets.v1. secrets.v1 Po nothing all
 gizmos gizmo gz gizmos.b.GROUP gz.b.GROUP Gizmo.b.GROUP gizmos.b.SHORT gizmos.v1.b.GROUP
-thing Thing.b.GROUP pods svc parts-SHORT
+trinket Trinket.b.GROUP pods svc parts-SHORT
 """
 
 
@@ -138,18 +150,18 @@ async def test_names_mean_what_they_mean_to_kubectl(client, engine, crd_group, t
     ):
         pass
 
-    class Thing(
+    class Trinket(
         Resource[Spec, None],
         group=f"b.{crd_group}",
         version="v1",
-        plural="widgets",
-        singular="thingy",
-        short_names=("pods", "thing"),
+        plural="baubles",
+        singular="trinkety",
+        short_names=("pods", "trinket"),
         categories=(f"parts-{short}",),
     ):
         pass
 
-    await client.install(First, Gizmo, Thing)
+    await client.install(First, Gizmo, Trinket)
     program = Environment.read().program("kubectl")
 
     async def asked(name):
@@ -160,7 +172,7 @@ async def test_names_mean_what_they_mean_to_kubectl(client, engine, crd_group, t
         paths = re.findall(r'url="https?://[^/]+/apis?/([^"?]*)\?limit=', done.stderr)
         return [re.sub(r"/namespaces/[^/]+", "", path) for path in paths]
 
-    await until(lambda: is_published(client, f"thing.b.{crd_group}"))
+    await until(lambda: is_published(client, f"trinket.b.{crd_group}"))
     names = NAMES.replace("GROUP", crd_group).replace("SHORT", short).split()
     theirs = {name: await asked(name) for name in names}
     assert {name: await named(client, name) for name in names} == theirs
@@ -168,8 +180,8 @@ async def test_names_mean_what_they_mean_to_kubectl(client, engine, crd_group, t
     assert theirs["nothing"] == []
 
 
-async def test_a_class_is_found_under_its_own_names(client, sites):
+async def test_a_class_is_found_under_its_own_names(client, sprockets):
     """The names that a class declares are those that people use."""
-    options = Site.__resource__
+    options = Sprocket.__resource__
     for name in (options.plural, options.kind, *options.short_names):
-        assert await named(client, name) == [f"{GROUP}/v1/sites"]
+        assert await named(client, name) == [f"{GROUP}/v1/sprockets"]

@@ -357,10 +357,10 @@ def test_a_state_that_is_hidden_by_a_method():
 def test_a_state_with_a_name_that_every_machine_has():
     def define():
         class Wrong(StateMachine[Postgres]):
-            @state(condition="PlanReady")
-            async def plan(self, pg: Postgres, out: Outputs) -> Done: ...  # type: ignore[override]
+            @state(condition="BlueprintReady")
+            async def blueprint(self, pg: Postgres, out: Outputs) -> Done: ...  # type: ignore[override]
 
-    assert refused(define) == (f"{WHERE}, state plan: every machine has an attribute plan; rename the state")
+    assert refused(define) == (f"{WHERE}, state blueprint: every machine has an attribute blueprint; rename the state")
 
 
 def test_a_child_that_is_no_kind():

@@ -88,7 +88,7 @@ async def test_output_is_copied_after_the_clock_was_set_back(plane: ContainerPla
     runtime.exit("web", 0)
     await plane.until_state("web", "Exited")
     earlier = utc_now() - timedelta(hours=1)
-    monkeypatch.setattr("steersman.workloads.containers.simulated_containers.now", lambda: earlier)
+    monkeypatch.setattr("steersman.workloads.containers.simulated_containers.utc_now", lambda: earlier)
     restart = {"metadata": {"annotations": {RESTARTED_AT: "1"}}}
     await plane.client.patch(Container, Key("", "web"), MergePatch(restart))
     await eventually(lambda: len(times) == 2)
