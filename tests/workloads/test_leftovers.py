@@ -111,8 +111,8 @@ async def test_a_session_whose_commands_all_failed_is_forgotten(tmp_path):
             await runner.create_network("off", ipv6=False, labels={}, bound=True)
         assert "off" in record.read_text()
         # It would look for minutes.
-        os.kill(runner.session.reaper_pid or 0, signal.SIGKILL)
-        await runner.session.close()
+        os.kill(runner.reaper.pid or 0, signal.SIGKILL)
+        await runner.reaper.close()
     assert not record.exists()
 
 
