@@ -11,12 +11,8 @@ Guarantees
 from steersman.workloads.containers.archive import InvalidFiles as InvalidFiles, archive as archive
 from steersman.workloads.containers.arguments import attach_arguments as attach_arguments
 from steersman.workloads.containers.command import reported_error as reported_error
-from steersman.workloads.containers.command_line import (
-    DOCKER as DOCKER,
-    PODMAN as PODMAN,
-    CommandLineRunner as CommandLineRunner,
-    Dialect as Dialect,
-)
+from steersman.workloads.containers.command_line import CommandLineRunner as CommandLineRunner
+from steersman.workloads.containers.dialects import DOCKER as DOCKER, PODMAN as PODMAN, Dialect as Dialect
 from steersman.workloads.containers.runner import (
     Attachment as Attachment,
     CannotExecute as CannotExecute,

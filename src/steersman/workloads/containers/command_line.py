@@ -45,6 +45,7 @@ from steersman.workloads.containers.container_processes import (
 )
 from steersman.workloads.containers.container_record import ContainerRecord
 from steersman.workloads.containers.creator import CREATOR, SESSION, is_leftover
+from steersman.workloads.containers.dialects import Dialect
 from steersman.workloads.containers.host_gateway import refuses_gateway, with_gateway
 from steersman.workloads.containers.runner import (
     ContainerFacts,
@@ -81,20 +82,6 @@ _QUICK, _ORDINARY, _LONG = 10.0, 60.0, 600.0
 _RECENT = 2.0
 #: How often leftovers are looked for, and seconds between two looks.
 _LOOKS, _BETWEEN = 4, 0.5
-
-
-class Dialect(msgspec.Struct, frozen=True, kw_only=True):
-    """What differs between the command lines."""
-
-    name: str
-    host_alias: str
-    events: tuple[str, ...]
-    event: Callable[[bytes], RuntimeEvent | None]
-    networks: Callable[[str], list[NetworkFacts]]
-    initialize: tuple[str, ...] = ()
-    """The command that prepares a container for its start; empty if the start alone does."""
-    runs_steps: bool = False
-    """Whether the steps of a build run below its command, and not in a service."""
 
 
 class CommandLineRunner:
@@ -477,21 +464,3 @@ def _removing(path: str, listener: Listener, event: ProcessEvent) -> None:
     if path and isinstance(event, (Ended, FailedToStart, Lost)):
         Path(path).unlink(missing_ok=True)
     listener(event)
-
-
-PODMAN = Dialect(
-    name="podman",
-    host_alias="host.containers.internal",
-    events=("--format", "json"),
-    event=answers.podman_event,
-    networks=answers.podman_networks,
-    initialize=("init",),
-    runs_steps=True,
-)
-DOCKER = Dialect(
-    name="docker",
-    host_alias="host.docker.internal",
-    events=("--format", "{{json .}}"),
-    event=answers.docker_event,
-    networks=answers.docker_networks,
-)
