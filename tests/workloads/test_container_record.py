@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 from steersman.workloads.containers.container_record import ContainerRecord, recorded_runtimes
+from steersman.workloads.containers.creator import Creator
 
 FIRST, SECOND, THIRD = "a" * 64, "b" * 64, "c" * 64
 
@@ -53,15 +54,15 @@ def test_a_record_that_cannot_be_read_stays(tmp_path: Path) -> None:
 def test_a_session_is_recorded_until_nothing_of_it_is_left(tmp_path: Path) -> None:
     """A session that was killed before its first container may have left a network: down must look for it."""
     file = tmp_path / "containers"
-    podman = ContainerRecord(file, "podman")
-    for session in ("shop-1", "shop-1", "shop-2"):
-        podman.begin(session)
+    podman, here = ContainerRecord(file, "podman"), Creator.here()
+    for session in ("shop=1", "shop=1", "shop-2"):
+        podman.begin(session, here)
     podman.add(FIRST)
-    ContainerRecord(file, "docker").begin("shop-3")
-    assert (podman.sessions(), podman.read()) == ({"shop-1", "shop-2"}, {FIRST})
+    ContainerRecord(file, "docker").begin("shop-3", here)
+    assert (podman.sessions(), podman.read()) == ({"shop=1": here, "shop-2": here}, {FIRST})
     assert recorded_runtimes(file) == {"podman", "docker"}
-    podman.end({"shop-1", "shop-3"})
+    podman.end({"shop=1", "shop-3"})
     podman.remove({FIRST})
-    assert podman.sessions() == {"shop-2"}
+    assert podman.sessions() == {"shop-2": here}
     podman.end({"shop-2"})
     assert recorded_runtimes(file) == {"docker"}

@@ -478,9 +478,9 @@ async def test_the_reaper_and_the_next_session_end_processes_that_podman_has_los
             else:
                 os.kill(runner.reaper.pid or 0, signal.SIGKILL)
                 await runner.reaper.close()
-                # As a later session of the folder does.
+                # As steersman down does.
                 later = CommandLineRunner(PODMAN, runners, session="later", program=PODMAN_PROGRAM, record=record)
-                await later.harvest()
+                await later.harvest(is_alone=True)
                 assert not record.exists()
             await eventually(lambda identity=identity: not processes(identity))
         assert processes(kept)

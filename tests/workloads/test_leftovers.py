@@ -27,6 +27,7 @@ from steersman.workloads.containers import (
     RuntimeUnavailable,
     StartupLog,
 )
+from steersman.workloads.containers.container_processes import COMMAND_SESSION, is_running
 from steersman.workloads.containers.container_record import ContainerRecord
 from steersman.workloads.containers.creator import SESSION, Creator, session_labels
 from steersman.workloads.processes import ZygoteRunner
@@ -40,21 +41,26 @@ def image() -> None:
     make_image()
 
 
-def labels_of_a_killed(session: str) -> list[str]:
-    """The options that label something as made by a control plane that is gone."""
-    gone = msgspec.structs.replace(Creator.here(), start="1")
-    return [word for item in session_labels(session, gone).items() for word in ("--label", "=".join(item))]
+def gone() -> Creator:
+    """A control plane that has ended."""
+    return msgspec.structs.replace(Creator.here(), start="1")
+
+
+def labels_of(session: str, creator: Creator | None = None) -> list[str]:
+    """The options that label something as made by a control plane, by default one that is gone."""
+    labels = session_labels(session, creator or gone())
+    return [word for item in labels.items() for word in ("--label", "=".join(item))]
 
 
 async def test_a_network_in_use_does_not_keep_the_rest_of_what_a_killed_session_left(tmp_path):
     """It is tried again: a later harvest removes it, and only then is the session forgotten."""
     session, record = f"left-{name_suffix()}", tmp_path / "containers"
-    labels = labels_of_a_killed(session)
+    labels = labels_of(session)
     for kind in ("network", "volume"):
         podman(kind, "create", *labels, session)
     podman("create", "--network", session, "--name", f"user-{session}", IMAGE, "true")
     try:
-        ContainerRecord(record, "podman").begin(session)
+        ContainerRecord(record, "podman").begin(session, gone())
         async with ZygoteRunner() as runners:
             runner = CommandLineRunner(PODMAN, runners, session="later", program=PODMAN_PROGRAM, record=record)
             with pytest.raises(InUse, match=session):
@@ -74,7 +80,7 @@ async def test_a_network_in_use_does_not_keep_the_rest_of_what_a_killed_session_
 async def test_what_another_folder_left_in_use_is_no_problem_of_this_one(tmp_path):
     """Otherwise the network of one project would keep steersman down of every other from its end."""
     session = f"left-{name_suffix()}"
-    labels = labels_of_a_killed(session)
+    labels = labels_of(session)
     podman("network", "create", *labels, session)
     podman("create", "--network", session, "--name", f"user-{session}", IMAGE, "true")
     try:
@@ -85,11 +91,57 @@ async def test_what_another_folder_left_in_use_is_no_problem_of_this_one(tmp_pat
         podman("network", "rm", session)
 
 
+async def test_a_session_that_cannot_be_judged_is_kept_until_it_is_known_to_be_gone(tmp_path):
+    """As after a restart of a dev container, with the host's runtime: only the lock of the folder tells."""
+    session, record = f"left-{name_suffix()}", tmp_path / "containers"
+    # In another pid namespace.
+    creator = msgspec.structs.replace(Creator.here(), namespace="1")
+    podman("volume", "create", *labels_of(session, creator), session)
+    try:
+        ContainerRecord(record, "podman").begin(session, creator)
+        async with ZygoteRunner() as runners:
+            runner = CommandLineRunner(PODMAN, runners, session="later", program=PODMAN_PROGRAM, record=record)
+            assert session not in await runner.harvest()
+            assert session in record.read_text()
+            assert session in await runner.harvest(is_alone=True)
+        assert not record.exists()
+    finally:
+        podman("volume", "rm", "--force", session)
+
+
+@pytest.mark.parametrize("is_gone", [False, True], ids=["running", "gone"])
+async def test_a_harvest_ends_long_commands_only_of_sessions_that_are_gone(tmp_path, is_gone):
+    """Another session of the folder may run: steersman dcp takes no lock."""
+    session, record = f"long-{name_suffix()}", tmp_path / "containers"
+    ContainerRecord(record, "podman").begin(session, gone() if is_gone else Creator.here())
+    # The words and the environment of podman events.
+    command = await asyncio.create_subprocess_exec(
+        *("sh", "-c", "sleep 300; true", "events"),
+        env={**os.environ, COMMAND_SESSION: session},
+        start_new_session=True,
+    )
+    try:
+        async with ZygoteRunner() as runners:
+            runner = CommandLineRunner(PODMAN, runners, session="later", program=PODMAN_PROGRAM, record=record)
+            await runner.harvest()
+        if is_gone:
+            async with asyncio.timeout(60):
+                assert await command.wait() == -signal.SIGKILL
+            assert not record.exists()
+        else:
+            assert is_running(command.pid)
+            assert session in record.read_text()
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(command.pid, signal.SIGKILL)
+        await command.wait()
+
+
 async def test_a_harvest_waits_for_a_command_that_a_killed_session_left(tmp_path):
     """A command may outlive control plane and reaper, and create its container after the look."""
     session, record = f"late-{name_suffix()}", tmp_path / "containers"
-    labels = labels_of_a_killed(session)
-    ContainerRecord(record, "podman").begin(session)
+    labels = labels_of(session)
+    ContainerRecord(record, "podman").begin(session, gone())
     # The options of podman create, for a program that waits a moment before it begins.
     script = 'sleep 1; exec podman "$@"'
     late = await asyncio.create_subprocess_exec("sh", "-c", script, "sh", "volume", "create", *labels, session)

@@ -126,11 +126,12 @@ class DeveloperControlPlane:
         assert self.shutdown is not None
         return self.shutdown.stopping
 
-    async def remove_leftovers(self) -> str:
+    async def remove_leftovers(self, *, is_alone: bool = False) -> str:
         """Remove what killed sessions left in each container runtime that those of this folder used.
 
         Returns why something may still be there; empty if nothing is. A control plane with Containers does it by itself, but
-        only in its own runtime.
+        only in its own runtime. ``is_alone``: no other session uses this folder now. Without it, what a session in another
+        pid namespace left remains, because it may still run.
         """
         assert self.session is not None
         assert self.parts is not None
@@ -140,7 +141,7 @@ class DeveloperControlPlane:
         for runtime in sorted(runtimes) if runtimes is not None else [own.name]:
             runner = own if own.name == runtime else new_runner(self.session, self.parts.processes, runtime)
             try:
-                await runner.harvest()
+                await runner.harvest(is_alone=is_alone)
             except ContainerRuntimeError as error:
                 problems.append(str(error))
         return "; ".join(problems)

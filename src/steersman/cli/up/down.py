@@ -137,7 +137,7 @@ async def _harvest(state: Path, runtime: str) -> str:
     parts = partial(workloads.real_parts, runtime="docker" if runtime == "docker" else "podman")
     with locked(state):
         async with workloads.DeveloperControlPlane(folder=state, parts=parts) as plane:
-            problem = await plane.remove_leftovers()
+            problem = await plane.remove_leftovers(is_alone=True)
         if not problem:
             clean_session(state)
     return problem

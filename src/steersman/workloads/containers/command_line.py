@@ -44,7 +44,7 @@ from steersman.workloads.containers.container_processes import (
     labeled_commands,
 )
 from steersman.workloads.containers.container_record import ContainerRecord
-from steersman.workloads.containers.creator import CREATOR, SESSION, is_leftover
+from steersman.workloads.containers.creator import SESSION, is_leftover
 from steersman.workloads.containers.dialects import Dialect
 from steersman.workloads.containers.host_gateway import refuses_gateway, with_gateway
 from steersman.workloads.containers.runner import (
@@ -123,14 +123,19 @@ class CommandLineRunner:
         if asyncio.get_running_loop().time() - self._answered > _RECENT:
             await self._quick("container", "ls", "--last", "1", "--quiet")
 
-    async def harvest(self) -> tuple[str, ...]:
+    async def harvest(self, *, is_alone: bool = False) -> tuple[str, ...]:
         """Remove what earlier sessions left behind, because control plane and reaper were killed; return the names.
 
         What cannot be removed, such as a network in use, does not keep the rest. Raises its error if a session of the record
-        left it.
+        left it. ``is_alone``: the caller holds the lock of the folder, so every other session of the record is gone.
         """
         removed: list[str] = []
-        recorded = self.reaper.record.sessions() - {self.reaper.id}
+        here = self.reaper.creator
+        recorded = {
+            session
+            for session, creator in self.reaper.record.sessions().items()
+            if session != self.reaper.id and (is_alone or (creator is not None and creator.is_gone(here)))
+        }
         problem: ContainerRuntimeError | None = None
         for session in recorded:
             await asyncio.to_thread(end_long_commands, session)
@@ -148,12 +153,11 @@ class CommandLineRunner:
         return tuple(removed)
 
     async def _remove_leftovers(self, removed: list[str], recorded: set[str]) -> ContainerRuntimeError | None:
-        """Remove what can be removed, and add the names. Returns why something of a recorded session may be left."""
-        sessions = labeled_commands(SESSION)
+        """Remove what can be removed, and add the names. Returns why something of ``recorded``, which are gone, may be left."""
         problems = [
             ContainerRuntimeError(f"{self.name}: a command of a killed session still runs (pid {pid})")
-            for pid, creator in labeled_commands(CREATOR).items()
-            if sessions.get(pid) in recorded and is_leftover({SESSION: "", CREATOR: creator}, self.reaper.creator)
+            for pid, session in labeled_commands(SESSION).items()
+            if session in recorded
         ]
         problems += await self._remove_labeled("container", answers.containers, removed, recorded)
         await self._end_unlisted()
@@ -167,7 +171,11 @@ class CommandLineRunner:
         """Remove the leftovers of a kind, and add their names. Returns why some of recorded sessions may be left."""
         problems: list[ContainerRuntimeError] = []
         try:
-            found = [each for each in await self._labeled(kind, read) if is_leftover(each.labels, self.reaper.creator)]
+            found = [
+                each
+                for each in await self._labeled(kind, read)
+                if each.labels[SESSION] in recorded or is_leftover(each.labels, self.reaper.creator)
+            ]
         except RuntimeUnavailable:
             raise
         except ContainerRuntimeError as error:

@@ -1,4 +1,4 @@
-"""The record of a folder's containers: its sessions and the ids that they have made, with the runtime of each.
+"""The record of a folder's containers: its sessions with their creators, and the ids of the containers, each with its runtime.
 
 Guarantees
 - A session is recorded before it makes anything, and until all that it made is known to be gone.
@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
 from steersman.workloads.containers.container_processes import is_identity
+from steersman.workloads.containers.creator import Creator
 from steersman.workloads.linked_files import open_readable
 
 #: Neither wait for the reader of a pipe nor follow a link.
@@ -28,7 +29,7 @@ _UNNAMED = "podman"
 
 
 class ContainerRecord:
-    """A file with a line ``RUNTIME ID`` for each container, and ``RUNTIME session:NAME`` for each session.
+    """A file with a line ``RUNTIME ID`` for each container, and ``RUNTIME session:CREATOR=NAME`` for each session.
 
     Without a file, nothing is recorded. The name of a session has no blanks.
     """
@@ -36,10 +37,10 @@ class ContainerRecord:
     def __init__(self, file: Path | None, runtime: str) -> None:
         self._file, self._runtime = file, runtime
 
-    def begin(self, session: str) -> None:
+    def begin(self, session: str, creator: Creator) -> None:
         """Record a session that is about to make something in this runtime."""
         if session not in self.sessions():
-            self.add(f"{_SESSION}{session}")
+            self.add(f"{_SESSION}{creator}={session}")
 
     def add(self, container: str) -> None:
         """Record a container of this runtime."""
@@ -51,13 +52,16 @@ class ContainerRecord:
         """The containers of this runtime."""
         return {each for each in self._own() if is_identity(each)}
 
-    def sessions(self) -> set[str]:
-        """The sessions that may have left something in this runtime, and the one that runs."""
-        return {each.removeprefix(_SESSION) for each in self._own() if each.startswith(_SESSION)}
+    def sessions(self) -> Mapping[str, Creator | None]:
+        """The sessions that may have left something in this runtime, and those that run, with their creators.
+
+        The creator is None if it cannot be read.
+        """
+        return dict(_session(each) for each in self._own() if each.startswith(_SESSION))
 
     def end(self, sessions: set[str]) -> None:
         """Drop sessions: nothing that they made is left."""
-        self.remove({f"{_SESSION}{each}" for each in sessions})
+        self.remove({each for each in self._own() if each.startswith(_SESSION) and _session(each)[0] in sessions})
 
     def remove(self, containers: set[str]) -> None:
         """Drop containers of this runtime; the file goes with the last one."""
@@ -89,6 +93,12 @@ def recorded_runtimes(file: Path) -> set[str] | None:
     """The runtimes in which sessions of a folder may have left something; None if the record cannot be read."""
     lines = _read(file)
     return {runtime for runtime, _ in lines} if lines is not None else None
+
+
+def _session(entry: str) -> tuple[str, Creator | None]:
+    """The name of a session, and its creator."""
+    creator, found, name = entry.removeprefix(_SESSION).partition("=")
+    return (name, Creator.parse(creator)) if found else (creator, None)
 
 
 def _read(file: Path) -> list[tuple[str, str]] | None:

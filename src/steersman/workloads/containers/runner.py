@@ -202,8 +202,11 @@ class ContainerRunner(Protocol):
         """Raise `RuntimeUnavailable` unless the runtime answers."""
         ...
 
-    async def harvest(self) -> tuple[str, ...]:
-        """Remove what earlier sessions left behind, because control plane and reaper were killed; return the names."""
+    async def harvest(self, *, is_alone: bool = False) -> tuple[str, ...]:
+        """Remove what earlier sessions left behind, because control plane and reaper were killed; return the names.
+
+        ``is_alone``: the caller holds the lock of the folder, so every other session of its record is gone.
+        """
         ...
 
     def events(self) -> AsyncIterator[RuntimeEvent]:

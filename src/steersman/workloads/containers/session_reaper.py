@@ -47,7 +47,7 @@ class SessionReaper:
                 return
             if shutil.which(self._program[0]):
                 # A runtime that was never there cannot have anything of this session.
-                self.record.begin(self.id)
+                self.record.begin(self.id, self.creator)
             self._reaper = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-I", "-S", _REAPER, f"{SESSION}={self.id}", *self._program),
                 stdin=asyncio.subprocess.PIPE,

@@ -112,8 +112,9 @@ class SimulatedContainers:
         """Raise `RuntimeUnavailable` during an outage."""
         await self._call("check", "")
 
-    async def harvest(self) -> tuple[str, ...]:
+    async def harvest(self, *, is_alone: bool = False) -> tuple[str, ...]:
         """Remove the containers of `leftovers`."""
+        del is_alone
         await self._call("harvest", "")
         names, self.leftovers = self.leftovers, ()
         for each in names:
