@@ -268,11 +268,16 @@ async def test_a_build_that_ends_early_leaves_neither_a_step_nor_a_working_conta
             assert not running(tag, seconds)
         else:
             session = f"build-{name_suffix()}"
-            plane = await asyncio.create_subprocess_exec(sys.executable, "-c", _BUILDER, session, str(tmp_path), tag)
+            plane = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-c", _BUILDER, session, str(tmp_path), tag),
+                # As in a service of another session: its mark stays, by which that session finds its processes.
+                env={**os.environ, "STEERSMAN_SESSION": "outer"},
+            )
             try:
                 await eventually(lambda: running(seconds), within=60)
                 events = [pid for pid in running("events") if parent(pid) == plane.pid]
                 assert events
+                assert all(b"STEERSMAN_SESSION=outer" in environment(pid) for pid in events)
                 if how != "killed":
                     for pid in running(f"{SESSION}={session}"):
                         os.kill(pid, signal.SIGKILL)
@@ -287,6 +292,10 @@ async def test_a_build_that_ends_early_leaves_neither_a_step_nor_a_working_conta
             await eventually(lambda: not running(tag, seconds), within=60)
             await eventually(lambda: not any(Path(f"/proc/{pid}").exists() for pid in events), within=60)
         await eventually(lambda: not working_containers(base), within=60)
+
+
+def environment(pid: int) -> list[bytes]:
+    return Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
 
 
 def parent(pid: int) -> int:

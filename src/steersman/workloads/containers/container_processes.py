@@ -22,8 +22,9 @@ from itertools import pairwise
 
 #: The exit code of a reaper whose runtime is not installed any more: that of a shell for a missing command.
 RUNTIME_MISSING = 127
-#: The variable that names the session of a command which makes nothing with its label.
-COMMAND_SESSION = "STEERSMAN_SESSION"
+#: The variable that names the session of a command which makes nothing with its label. Not the mark of processes: in a
+#: service of another session, the command must keep that one's mark.
+COMMAND_SESSION = "STEERSMAN_CONTAINER_SESSION"
 #: The commands that run for minutes, and the number of words among which they stand.
 _LONG, _WORDS = frozenset({"build", "pull", "events"}), 6
 #: Seconds that a build has for its end, and between two looks at its steps.
