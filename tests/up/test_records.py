@@ -110,6 +110,16 @@ def test_down_cleans_up_after_a_session_that_was_killed_before_it_wrote_its_reco
     assert "no application is running here" in capsys.readouterr().err
 
 
+def test_down_changes_no_folder_without_a_session(record, capsys):
+    """It holds no lock: a session may start there, and the folder may belong to another user."""
+    state = Path(record.state)
+    Path("steersman.yaml").write_text("name: shop\nservices: {web: {command: web}}\n")
+    (state / "session.json").unlink()
+    assert run_down(DownOptions()) == 0
+    assert "no application is running here" in capsys.readouterr().err
+    assert list(state.iterdir()) == []
+
+
 def test_a_state_folder_has_an_owner_while_it_is_locked(record):
     state = Path(record.state)
     assert not has_owner(state)

@@ -53,7 +53,11 @@ if TYPE_CHECKING:
         kill_session_processes as kill_session_processes,
         run_in_foreground as run_in_foreground,
     )
-    from steersman.workloads.session import open_session as open_session, state_home as state_home
+    from steersman.workloads.session import (
+        open_session as open_session,
+        session_folder as session_folder,
+        state_home as state_home,
+    )
     from steersman.workloads.templates import reached_services as reached_services
     from steersman.workloads.transitions import TRANSITIONS as TRANSITIONS
 else:
@@ -80,7 +84,7 @@ else:
                 "kill_session_processes",
                 "run_in_foreground",
             ],
-            "steersman.workloads.session": ["open_session", "state_home"],
+            "steersman.workloads.session": ["open_session", "session_folder", "state_home"],
             "steersman.workloads.templates": ["reached_services"],
             "steersman.workloads.transitions": ["TRANSITIONS"],
         },

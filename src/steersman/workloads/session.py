@@ -28,6 +28,14 @@ class SessionFolder(msgspec.Struct, frozen=True, kw_only=True):
         return self.state / "containers"
 
 
+def session_folder(root: Path, *, kubeconfig: Path | None = None) -> SessionFolder:
+    """The places of a session. Creates nothing."""
+    root = root.absolute()
+    return SessionFolder(
+        root=root, kubeconfig=kubeconfig or root / "kubeconfig", logs=root / "logs", state=root / "state"
+    )
+
+
 def open_session(root: Path | None = None, *, kubeconfig: Path | None = None) -> SessionFolder:
     """Create the folders of a session with mode 0700; without a root, a new one in the temporary folder.
 
@@ -35,14 +43,12 @@ def open_session(root: Path | None = None, *, kubeconfig: Path | None = None) ->
     """
     if root is None:
         root = Path(tempfile.mkdtemp(prefix="steersman-"))
-    root = root.absolute()
-    make_parents(root)
-    for place in (root, root / "logs", root / "state"):
+    folder = session_folder(root, kubeconfig=kubeconfig)
+    make_parents(folder.root)
+    for place in (folder.root, folder.logs, folder.state):
         place.mkdir(mode=0o700, exist_ok=True)
         _make_private(place)
-    return SessionFolder(
-        root=root, kubeconfig=kubeconfig or root / "kubeconfig", logs=root / "logs", state=root / "state"
-    )
+    return folder
 
 
 def make_parents(path: Path) -> None:

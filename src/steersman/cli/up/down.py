@@ -29,7 +29,7 @@ from steersman.projects import (
     stopping_work,
     wait_for_session,
 )
-from steersman.workloads import is_suspended, open_session, wait_for_end
+from steersman.workloads import is_suspended, session_folder, wait_for_end
 from steersman.workloads.kinds import Container, Executable
 
 #: Seconds after which the command names the services that are still stopping.
@@ -58,7 +58,7 @@ async def _down(options: DownOptions) -> int:
         state = identity.state_folder(os.environ)
         # Another command may start it at this moment.
         record = await wait_for_session(state, has_failed=lambda: not has_owner(state), within=options.timeout)
-        if record is None and state.exists() and open_session(state).containers.exists():
+        if record is None and session_folder(state).containers.exists():
             # It was killed before it wrote its record, or the runtime did not answer at its end.
             return await _clean_up(
                 identity.name, f"{identity.name}: an earlier session left containers", state, "podman"
