@@ -89,6 +89,21 @@ def test_down_keeps_the_record_of_a_killed_session_until_its_containers_are_gone
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="processes are started on Linux alone")
+def test_down_names_a_way_out_if_the_runtime_is_not_installed_any_more(record, tmp_path, monkeypatch):
+    """Otherwise it would fail for good: only a look in the runtime ends the record."""
+    state = Path(record.state)
+    (state / "state").mkdir(mode=0o700)
+    containers = state / "state" / "containers"
+    containers.write_text("docker session:shop-1\n")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(Failure, match=f"docker cannot be started.*or delete {containers} if they are gone"):
+        run_down(DownOptions())
+    containers.unlink()
+    assert run_down(DownOptions()) == 0
+    assert read_record(state) is None
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="processes are started on Linux alone")
 def test_down_cleans_up_after_a_session_that_was_killed_before_it_wrote_its_record(
     record, tmp_path, monkeypatch, capsys
 ):

@@ -211,6 +211,23 @@ async def test_the_reaper_of_a_runtime_that_is_not_installed_any_more_ends_at_on
             podman("rm", "--force", "--time", "0", identity)
 
 
+async def test_down_ends_the_processes_of_a_runtime_that_is_not_installed_any_more(tmp_path):
+    """The runtime cannot do it. The record stays: if the runtime is only missing in PATH, a later look finds the rest."""
+    record = tmp_path / "containers"
+    async with runtime("podman", tmp_path) as runner, ZygoteRunner() as runners:
+        identity = await runner.create(shell("sleep 300", stop_timeout=0.0))
+        await runner.start(identity)
+        record.write_text(f"podman {identity}\n")
+        missing = (str(tmp_path / "podman"),)
+        later = CommandLineRunner(PODMAN, runners, session="later", program=missing, record=record)
+        for is_alone in (False, True):
+            assert processes(identity)
+            with pytest.raises(RuntimeUnavailable, match="cannot be started"):
+                await later.harvest(is_alone=is_alone)
+        await eventually(lambda: not processes(identity))
+        assert identity in record.read_text()
+
+
 #: A control plane that builds an image, and follows events meanwhile.
 _BUILDER = """
 import asyncio, sys

@@ -107,7 +107,8 @@ async def _clean_up(name: str, why: str, state: Path, runtime: str) -> int:
         raise Failure(f"{name} starts at this moment; run steersman down again to end it") from None
     if problem:
         raise Failure(
-            f"{why}, and its containers may still run ({problem}); run steersman down again once that is mended"
+            f"{why}, and its containers may still run ({problem}); run steersman down again once that is mended, or delete"
+            f" {session_folder(state).containers} if they are gone"
         )
     tell(f"{why}; cleaned up after it")
     return 0

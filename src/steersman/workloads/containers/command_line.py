@@ -137,6 +137,9 @@ class CommandLineRunner:
             if session != self.reaper.id and (is_alone or (creator is not None and creator.is_gone(here)))
         }
         problem: ContainerRuntimeError | None = None
+        if is_alone and shutil.which(self.program[0]) is None:
+            # It is not installed any more, and cannot end its containers, whose processes may still run.
+            await asyncio.to_thread(end_processes, self.reaper.record.read())
         for session in recorded:
             await asyncio.to_thread(end_long_commands, session)
         for look in range(_LOOKS):
