@@ -6,7 +6,8 @@ import asyncio
 import os
 import signal
 import sys
-from contextlib import suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import msgspec
@@ -26,8 +27,15 @@ from steersman.workloads.containers import (
     InUse,
     RuntimeUnavailable,
     StartupLog,
+    container_processes,
 )
-from steersman.workloads.containers.container_processes import COMMAND_SESSION, is_running
+from steersman.workloads.containers.container_processes import (
+    BUILD_SESSION,
+    COMMAND_SESSION,
+    end_builds,
+    end_long_commands,
+    is_running,
+)
 from steersman.workloads.containers.container_record import ContainerRecord
 from steersman.workloads.containers.creator import SESSION, Creator, session_labels
 from steersman.workloads.processes import ZygoteRunner
@@ -50,6 +58,20 @@ def labels_of(session: str, creator: Creator | None = None) -> list[str]:
     """The options that label something as made by a control plane, by default one that is gone."""
     labels = session_labels(session, creator or gone())
     return [word for item in labels.items() for word in ("--label", "=".join(item))]
+
+
+@asynccontextmanager
+async def long_command(verb: str, variable: str, session: str) -> AsyncIterator[asyncio.subprocess.Process]:
+    """A program with the words and the environment of a long command of a session."""
+    process = await asyncio.create_subprocess_exec(
+        *("sh", "-c", "sleep 300; true", verb), env={**os.environ, variable: session}, start_new_session=True
+    )
+    try:
+        yield process
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        await process.wait()
 
 
 async def test_a_network_in_use_does_not_keep_the_rest_of_what_a_killed_session_left(tmp_path):
@@ -114,16 +136,9 @@ async def test_a_harvest_ends_long_commands_only_of_sessions_that_are_gone(tmp_p
     """Another session of the folder may run: steersman dcp takes no lock."""
     session, record = f"long-{name_suffix()}", tmp_path / "containers"
     ContainerRecord(record, "podman").begin(session, gone() if is_gone else Creator.here())
-    # The words and the environment of podman events.
-    command = await asyncio.create_subprocess_exec(
-        *("sh", "-c", "sleep 300; true", "events"),
-        env={**os.environ, COMMAND_SESSION: session},
-        start_new_session=True,
-    )
-    try:
-        async with ZygoteRunner() as runners:
-            runner = CommandLineRunner(PODMAN, runners, session="later", program=PODMAN_PROGRAM, record=record)
-            await runner.harvest()
+    async with long_command("events", COMMAND_SESSION, session) as command, ZygoteRunner() as runners:
+        runner = CommandLineRunner(PODMAN, runners, session="later", program=PODMAN_PROGRAM, record=record)
+        await runner.harvest()
         if is_gone:
             async with asyncio.timeout(60):
                 assert await command.wait() == -signal.SIGKILL
@@ -131,10 +146,36 @@ async def test_a_harvest_ends_long_commands_only_of_sessions_that_are_gone(tmp_p
         else:
             assert is_running(command.pid)
             assert session in record.read_text()
-    finally:
-        with suppress(ProcessLookupError):
-            os.killpg(command.pid, signal.SIGKILL)
-        await command.wait()
+
+
+async def test_only_builds_with_steps_are_waited_for():
+    """Containers are stopped afterwards: a session with Docker must not wait for its builds."""
+    session = f"long-{name_suffix()}"
+    async with (
+        long_command("build", BUILD_SESSION, session) as podman_build,
+        long_command("build", COMMAND_SESSION, session) as docker_build,
+        Supervisor() as tasks,
+    ):
+        ending = tasks.start(asyncio.to_thread(end_long_commands, session), name="end")
+        async with asyncio.timeout(60):
+            assert await docker_build.wait() == -signal.SIGKILL
+            assert not ending.done()
+            assert is_running(podman_build.pid), "it may still remove its working container"
+            assert await podman_build.wait() == -signal.SIGKILL
+            await ending
+
+
+async def test_another_process_with_the_pid_of_a_build_is_left_alone():
+    """The build has ended meanwhile: the start time tells."""
+    async with long_command("build", BUILD_SESSION, "other") as command:
+        began = asyncio.get_running_loop().time()
+        await asyncio.to_thread(end_builds, {command.pid: "1"})
+        assert asyncio.get_running_loop().time() - began < container_processes._BUILD_END
+        container_processes._end_group(command.pid, "1")
+        assert is_running(command.pid)
+        container_processes._end_group(command.pid, container_processes.start_time(command.pid))
+        async with asyncio.timeout(60):
+            assert await command.wait() == -signal.SIGKILL
 
 
 async def test_a_harvest_waits_for_a_command_that_a_killed_session_left(tmp_path):

@@ -11,7 +11,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from steersman.workloads.containers.container_processes import end_build
+from steersman.workloads.containers.container_processes import end_builds, start_time
 from steersman.workloads.containers.runner import (
     CannotExecute,
     ContainerRuntimeError,
@@ -114,10 +114,12 @@ async def _end(process: asyncio.subprocess.Process, *, has_steps: bool) -> None:
     """Kill a command. A build gets a moment to remove what it has made, after its steps were ended."""
     try:
         if has_steps:
-            await asyncio.to_thread(end_build, process.pid)
+            await asyncio.to_thread(end_builds, {process.pid: start_time(process.pid)})
     finally:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
+        # A build may have ended by itself meanwhile, and another process may have its pid.
+        if process.returncode is None:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
         with suppress(TimeoutError):
             async with asyncio.timeout(_AFTER_KILL):
                 await process.wait()

@@ -37,6 +37,7 @@ from steersman.workloads.containers.arguments import (
 )
 from steersman.workloads.containers.command import run
 from steersman.workloads.containers.container_processes import (
+    BUILD_SESSION,
     COMMAND_SESSION,
     end_long_commands,
     end_processes,
@@ -429,7 +430,7 @@ class CommandLineRunner:
     ) -> None:
         """Run a command that may take minutes. If this program is killed, the reaper ends it."""
         await self.reaper.guard()
-        env = {**(env or {}), COMMAND_SESSION: self.reaper.id}
+        env = {**(env or {}), BUILD_SESSION if has_steps else COMMAND_SESSION: self.reaper.id}
         await run((*self.program, *arguments), within=_LONG, env=env, log=log, has_steps=has_steps)
 
     async def _begin(self, *arguments: str) -> None:

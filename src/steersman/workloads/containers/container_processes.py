@@ -5,6 +5,7 @@ Podman that is killed while it starts a container does not know of its process, 
 Guarantees
 - A process counts only by its control group, which the kernel keeps. An id has 256 random bits, so no other container has it.
 - Another process that gets the pid meanwhile is not ended.
+- Builds of Podman together have some seconds for their end; nothing else is waited for.
 
 It imports nothing of Steersman: the reaper uses it too.
 """
@@ -25,9 +26,13 @@ RUNTIME_MISSING = 127
 #: The variable that names the session of a command which makes nothing with its label. Not the mark of processes: in a
 #: service of another session, the command must keep that one's mark.
 COMMAND_SESSION = "STEERSMAN_CONTAINER_SESSION"
+#: The same for a build whose steps run below it.
+BUILD_SESSION = "STEERSMAN_BUILD_SESSION"
 #: The commands that run for minutes, and the number of words among which they stand.
 _LONG, _WORDS = frozenset({"build", "pull", "events"}), 6
-#: Seconds that a build has for its end, and between two looks at its steps.
+#: Where the start time stands in `_stat`.
+_START = 19
+#: Seconds that builds have for their end, and between two looks at their steps.
 _BUILD_END, _BETWEEN = 5.0, 0.1
 _ID = re.compile(r"[0-9a-f]{64}")
 #: Podman's names: ``libpod-ID``, and ``libpod-ID.scope`` below systemd.
@@ -66,35 +71,50 @@ def labeled_commands(key: str) -> dict[int, str]:
 
 def end_long_commands(session: str) -> None:
     """End the builds, pulls and streams of events of a session that is gone: they would run on."""
+    builds: dict[int, str] = {}
     for pid in list(_pids()) if sys.platform == "linux" else ():
-        verbs = _LONG & {*_words(pid, "cmdline")[:_WORDS]}
-        if not verbs or f"{COMMAND_SESSION}={session}" not in _words(pid, "environ"):
+        if not _LONG & {*_words(pid, "cmdline")[:_WORDS]}:
             continue
-        if "build" in verbs:
-            end_build(pid)
-        with suppress(OSError):
-            if is_running(pid):
-                os.killpg(pid, signal.SIGKILL)
+        start, variables = start_time(pid), _words(pid, "environ")
+        if f"{BUILD_SESSION}={session}" in variables:
+            builds[pid] = start
+        elif f"{COMMAND_SESSION}={session}" in variables:
+            _end_group(pid, start)
+    end_builds(builds)
+    for pid, start in builds.items():
+        _end_group(pid, start)
 
 
-def end_build(pid: int) -> None:
-    """Have a build of Podman end by itself: kill the processes of its steps, and wait for some seconds.
+def end_builds(builds: dict[int, str]) -> None:
+    """Have builds of Podman end by themselves: kill the processes of their steps, and wait for some seconds.
 
-    It then removes its working container. Without this, a killed build leaves that, and the step's processes, for good.
+    ``builds`` has the start time of each pid. A build then removes its working container. Without this, a killed build leaves
+    that, and the step's processes, for good.
     """
     deadline = time.monotonic() + _BUILD_END
-    while is_running(pid) and time.monotonic() < deadline:
-        parents = {each: _parent(each) for each in _pids()}
-        for each in parents:
-            if _is_below(each, pid, parents) and _namespace(each) not in {"", _namespace(pid)}:
-                with suppress(OSError):
-                    os.kill(each, signal.SIGKILL)
+    namespaces = {pid: _namespace(pid) for pid in builds}
+    while time.monotonic() < deadline:
+        running = [pid for pid, start in builds.items() if is_running(pid, start)]
+        if not running:
+            return
+        found = {each: stat for each in _pids() if (stat := _stat(each))}
+        parents = {each: int(stat[1]) for each, stat in found.items()}
+        for each, stat in found.items():
+            own = {namespaces[pid] for pid in running if _is_below(each, pid, parents)}
+            if own and "" not in own and _namespace(each) not in {"", *own}:
+                _end_step(each, stat[_START])
         time.sleep(_BETWEEN)
 
 
-def is_running(pid: int) -> bool:
-    """Whether a process runs: a zombie does not."""
-    return _stat(pid)[:1] not in ([], ["Z"])
+def is_running(pid: int, start: str | None = None) -> bool:
+    """Whether a process runs: a zombie does not. With a start time, only the process that began then counts."""
+    stat = _stat(pid)
+    return stat[:1] not in ([], ["Z"]) and start in {None, stat[_START]}
+
+
+def start_time(pid: int) -> str:
+    """When a process began, which tells it from a later one with its pid; empty if it is gone."""
+    return "".join(_stat(pid)[_START : _START + 1])
 
 
 def _is_below(pid: int, ancestor: int, parents: dict[int, int]) -> bool:
@@ -107,8 +127,17 @@ def _is_below(pid: int, ancestor: int, parents: dict[int, int]) -> bool:
     return False
 
 
-def _parent(pid: int) -> int:
-    return int((_stat(pid) or ["", "0"])[1])
+def _end_group(pid: int, start: str) -> None:
+    """Kill a command and its process group, unless another process has its pid by now."""
+    with suppress(OSError):
+        if is_running(pid, start):
+            os.killpg(pid, signal.SIGKILL)
+
+
+def _end_step(pid: int, start: str) -> None:
+    with suppress(OSError):
+        if is_running(pid, start):
+            os.kill(pid, signal.SIGKILL)
 
 
 def _stat(pid: int) -> list[str]:
