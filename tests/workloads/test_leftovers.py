@@ -209,6 +209,21 @@ async def test_a_session_whose_commands_all_failed_is_forgotten(tmp_path):
     assert not record.exists()
 
 
+async def test_a_session_is_recorded_once_its_runtime_is_installed(tmp_path):
+    """It can make something from then on: without its record, steersman down would not look for that after a kill."""
+    record, docker = tmp_path / "containers", tmp_path / "docker"
+    async with ZygoteRunner() as runners:
+        runner = CommandLineRunner(DOCKER, runners, session="new", program=(str(docker),), record=record)
+        await runner.reaper.guard()
+        assert not record.exists()
+        docker.write_text("#!/bin/sh\n")
+        docker.chmod(0o755)
+        await runner.reaper.guard()
+        assert "new" in record.read_text()
+        await runner.reaper.close()
+    assert not record.exists()
+
+
 async def test_the_reaper_waits_for_a_command_that_the_control_plane_did_not_name(tmp_path):
     """A kill between the start of the command and its line in the pipe must not leave its container."""
     session = f"late-{name_suffix()}"

@@ -41,13 +41,13 @@ class SessionReaper:
         return self._reaper.pid if self._reaper is not None else None
 
     async def guard(self) -> None:
-        """Start the reaper unless it runs. Call it before the session makes anything."""
+        """Record the session, and start the reaper unless it runs. Call it before the session makes anything."""
         async with self._lock:
+            if shutil.which(self._program[0]):
+                # A runtime that was never there cannot have anything of this session; it may be installed later.
+                self.record.begin(self.id, self.creator)
             if self._reaper is not None and self._reaper.returncode is None:
                 return
-            if shutil.which(self._program[0]):
-                # A runtime that was never there cannot have anything of this session.
-                self.record.begin(self.id, self.creator)
             self._reaper = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-I", "-S", _REAPER, f"{SESSION}={self.id}", *self._program),
                 stdin=asyncio.subprocess.PIPE,
