@@ -104,16 +104,20 @@ def test_down_names_a_way_out_if_the_runtime_is_not_installed_any_more(record, t
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="processes are started on Linux alone")
+@pytest.mark.parametrize("damage", ["", f"podman sespodman {'a' * 64}\n"], ids=["whole", "damaged"])
 def test_down_cleans_up_after_a_session_that_was_killed_before_it_wrote_its_record(
-    record, tmp_path, monkeypatch, capsys
+    record, tmp_path, monkeypatch, capsys, damage
 ):
-    """Its network may be there: the first objects are applied before the record is written."""
+    """Its network may be there: the first objects are applied before the record is written.
+
+    A line that a full disk cut off does not keep the file: every down would say that it has cleaned up.
+    """
     state, podman = Path(record.state), tmp_path / "bin" / "podman"
     Path("steersman.yaml").write_text("name: shop\nservices: {web: {command: web}}\n")
     (state / "session.json").unlink()
     (state / "state").mkdir(mode=0o700)
     containers = state / "state" / "containers"
-    containers.write_text("podman session:shop-1\n")
+    containers.write_text(f"podman session:shop-1\n{damage}")
     podman.parent.mkdir()
     podman.write_text("#!/bin/sh\n")
     podman.chmod(0o755)

@@ -3,9 +3,12 @@
 import os
 from pathlib import Path
 
+import pytest
+
 from steersman.workloads.containers.container_record import ContainerRecord, recorded_runtimes
 from steersman.workloads.containers.creator import Creator
 
+HERE = Creator("machine", "boot", "namespace", "7", "1234")
 FIRST, SECOND, THIRD = "a" * 64, "b" * 64, "c" * 64
 
 
@@ -51,18 +54,35 @@ def test_a_record_that_cannot_be_read_stays(tmp_path: Path) -> None:
     assert file.exists()
 
 
+@pytest.mark.parametrize("end", [5, 12, -1])
+def test_a_line_that_a_full_disk_cut_off_does_not_count(tmp_path: Path, end: int) -> None:
+    """The end of a cut creator would name another process, and a cut line has the next one behind it."""
+    file = tmp_path / "containers"
+    podman = ContainerRecord(file, "podman")
+    podman.begin("shop-1", HERE)
+    file.write_text(file.read_text()[:end])
+    assert recorded_runtimes(file) is None, "the session may have left something"
+    podman.add(FIRST)
+    assert (podman.sessions(), podman.read()) == ({}, set())
+    podman.begin("shop-1", HERE)
+    assert (podman.sessions(), recorded_runtimes(file)) == ({"shop-1": HERE}, {"podman"})
+    podman.end({"shop-1"})
+    assert not file.exists()
+    assert recorded_runtimes(file) == set()
+
+
 def test_a_session_is_recorded_until_nothing_of_it_is_left(tmp_path: Path) -> None:
     """A session that was killed before its first container may have left a network: down must look for it."""
     file = tmp_path / "containers"
-    podman, here = ContainerRecord(file, "podman"), Creator.here()
+    podman = ContainerRecord(file, "podman")
     for session in ("shop=1", "shop=1", "shop-2"):
-        podman.begin(session, here)
+        podman.begin(session, HERE)
     podman.add(FIRST)
-    ContainerRecord(file, "docker").begin("shop-3", here)
-    assert (podman.sessions(), podman.read()) == ({"shop=1": here, "shop-2": here}, {FIRST})
+    ContainerRecord(file, "docker").begin("shop-3", HERE)
+    assert (podman.sessions(), podman.read()) == ({"shop=1": HERE, "shop-2": HERE}, {FIRST})
     assert recorded_runtimes(file) == {"podman", "docker"}
     podman.end({"shop=1", "shop-3"})
     podman.remove({FIRST})
-    assert podman.sessions() == {"shop-2": here}
+    assert podman.sessions() == {"shop-2": HERE}
     podman.end({"shop-2"})
     assert recorded_runtimes(file) == {"docker"}

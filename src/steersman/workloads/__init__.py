@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         attach_arguments as attach_arguments,
         reported_error as reported_error,
     )
+    from steersman.workloads.containers.container_record import recorded_runtimes as recorded_runtimes
     from steersman.workloads.control_plane import (
         DeveloperControlPlane as DeveloperControlPlane,
         PartsFactory as PartsFactory,
@@ -70,6 +71,7 @@ else:
                 "attach_arguments",
                 "reported_error",
             ],
+            "steersman.workloads.containers.container_record": ["recorded_runtimes"],
             "steersman.workloads.control_plane": ["DeveloperControlPlane", "PartsFactory"],
             "steersman.workloads.environment": ["MASK", "masked"],
             "steersman.workloads.files": ["FileWatcher", "Watched", "has_match"],

@@ -58,7 +58,7 @@ async def _down(options: DownOptions) -> int:
         state = identity.state_folder(os.environ)
         # Another command may start it at this moment.
         record = await wait_for_session(state, has_failed=lambda: not has_owner(state), within=options.timeout)
-        if record is None and session_folder(state).containers.exists():
+        if record is None and workloads.recorded_runtimes(session_folder(state).containers) != set():
             # It was killed before it wrote its record, or the runtime did not answer at its end.
             return await _clean_up(
                 identity.name, f"{identity.name}: an earlier session left containers", state, "podman"

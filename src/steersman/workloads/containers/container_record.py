@@ -4,6 +4,7 @@ Guarantees
 - A session is recorded before it makes anything, and until all that it made is known to be gone.
 - A session reads and removes only the containers of its own runtime: another one does not list them, and would count them as lost.
 - A record that cannot be read is empty, and one that cannot be written is left out: the reaper has the ids too.
+- A line that a full disk cut off does not count; the file goes with the last line that does.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from pathlib import Path
 
 from steersman.workloads.containers.container_processes import is_identity
 from steersman.workloads.containers.creator import Creator
+from steersman.workloads.containers.dialects import DOCKER, PODMAN
 from steersman.workloads.linked_files import open_readable
 
 #: Neither wait for the reader of a pipe nor follow a link.
@@ -25,7 +27,8 @@ _RECORD_MAX = 720_000
 #: The word before the name of a session.
 _SESSION = "session:"
 #: The runtime of a line without one, from an older version. Only processes of Podman are found by the record.
-_UNNAMED = "podman"
+_UNNAMED = PODMAN.name
+_RUNTIMES = frozenset({DOCKER.name, PODMAN.name})
 
 
 class ContainerRecord:
@@ -90,9 +93,14 @@ class ContainerRecord:
 
 
 def recorded_runtimes(file: Path) -> set[str] | None:
-    """The runtimes in which sessions of a folder may have left something; None if the record cannot be read."""
+    """The runtimes in which sessions of a folder may have left something; None if the record cannot be read.
+
+    A record without any line that counts cannot be read either: it was begun on a full disk.
+    """
     lines = _read(file)
-    return {runtime for runtime, _ in lines} if lines is not None else None
+    if lines is None or (not lines and file.exists()):
+        return None
+    return {runtime for runtime, _ in lines}
 
 
 def _session(entry: str) -> tuple[str, Creator | None]:
@@ -105,7 +113,8 @@ def _read(file: Path) -> list[tuple[str, str]] | None:
     """The runtime and the id of each container and session; None if the file exists and cannot be read."""
     try:
         with open(open_readable(file), "rb") as opened:  # noqa: PTH123 - a descriptor
-            lines = opened.read(_RECORD_MAX).decode(errors="replace").splitlines()
+            # What follows the last end of a line was cut off.
+            lines = opened.read(_RECORD_MAX).decode(errors="replace").rpartition("\n")[0].splitlines()
     except FileNotFoundError:
         return []
     except OSError:
@@ -114,7 +123,7 @@ def _read(file: Path) -> list[tuple[str, str]] | None:
     return [
         (runtime or _UNNAMED, each)
         for runtime, _, each in parts
-        if is_identity(each) or (runtime and each.startswith(_SESSION))
+        if (runtime in _RUNTIMES and each.startswith(_SESSION)) or (runtime in {"", *_RUNTIMES} and is_identity(each))
     ]
 
 
