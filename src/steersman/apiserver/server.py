@@ -31,7 +31,7 @@ from steersman.apiserver.admission import (
     Admission,
     DefinitionLifecycle,
     Plugin,
-    RegisteredPlugins,
+    StoredPlugins,
     UnsupportedFeatures,
     builtin_plugins,
     chosen_plugins,
@@ -140,8 +140,8 @@ class ApiServer:
         plugins = chosen_plugins(
             options.get("enable_admission_plugins", ()), options.get("disable_admission_plugins", ())
         )
-        registered = RegisteredPlugins(self.storage, lambda: self._stored_plugins(plugins, caller, workers))
-        self.admission = Admission(last=[registered], metrics=self.metrics)
+        stored = StoredPlugins(self.storage, lambda: self._stored_plugins(plugins, caller, workers))
+        self.admission = Admission(last=[stored], metrics=self.metrics)
         #: ResourceRegistry, store, feed, admission, limits and worker threads, for the verbs.
         self.backend = Backend(
             registry=self.registry,
@@ -164,7 +164,7 @@ class ApiServer:
         self._creates_policy = authorizer == "rbac"
         chain, tokens, audit = options.get("chain"), options.get("tokens"), options.get("audit")
         if chain is None:
-            self._guard(chosen_authorizer(authorizer, self.storage), Authentication(tokens=tokens), audit)
+            self._check_access(chosen_authorizer(authorizer, self.storage), Authentication(tokens=tokens), audit)
         elif tokens is not None or audit is not None or authorizer is not always_allow:
             raise ValueError("your own chain= needs its own authorizer, tokens and audit: pass them to chain(...)")
         else:
@@ -319,7 +319,7 @@ class ApiServer:
         await self.storage.compact(revision)
         self.feed.forget(revision)
 
-    def _guard(self, authorizer: Authorizer, authentication: Authentication, audit: AuditHook | None) -> None:
+    def _check_access(self, authorizer: Authorizer, authentication: Authentication, audit: AuditHook | None) -> None:
         """Check every request, and every access review, with an authorizer."""
         self.chain += access_handlers(authorizer, authentication, audit, FlowClassifier(self.storage, self.feed))
         if not any(each.gvk.group in _REVIEWS for each in self.registry):

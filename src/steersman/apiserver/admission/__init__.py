@@ -13,5 +13,5 @@ from steersman.apiserver.admission.plugins import (
     Plugin as Plugin,
     WriteView as WriteView,
 )
-from steersman.apiserver.admission.registered_plugins import RegisteredPlugins as RegisteredPlugins
+from steersman.apiserver.admission.stored_plugins import StoredPlugins as StoredPlugins
 from steersman.apiserver.admission.unsupported_features import UnsupportedFeatures as UnsupportedFeatures

@@ -55,15 +55,15 @@ BUILTIN_PLUGINS: Mapping[str, BuiltinPlugin] = {
     "NodeDeclaredFeatureValidator": BuiltinPlugin("pod_resizes.NodeFeatures", "pods"),
     "PodResizeValidator": BuiltinPlugin("pod_resizes.PodResizes", "pods"),
 }
-#: Plugins that stored objects configure; they run last.
-REGISTERED_PLUGINS = (
+#: Plugins that objects of admissionregistration.k8s.io configure, in the order in which they are called, after those above.
+STORED_PLUGINS = (
     "MutatingAdmissionPolicy",
     "MutatingAdmissionWebhook",
     "ValidatingAdmissionPolicy",
     "ValidatingAdmissionWebhook",
-    "ResourceQuota",
 )
-_KNOWN = (*BUILTIN_PLUGINS, *REGISTERED_PLUGINS)
+#: ResourceQuota is called last.
+_KNOWN = (*BUILTIN_PLUGINS, *STORED_PLUGINS, "ResourceQuota")
 #: Off by default, so that a test can create Pods without creating service accounts first.
 _OFF = frozenset({"ServiceAccount"})
 

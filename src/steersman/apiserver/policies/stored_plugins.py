@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from steersman.apiserver.admission import Plugin
+from steersman.apiserver.admission.builtin_plugins import STORED_PLUGINS
 from steersman.apiserver.policies.mutating_policy import MutatingPolicy
 from steersman.apiserver.policies.mutation import MutatingPolicies
 from steersman.apiserver.policies.stored_policies import StoredPolicies
@@ -19,7 +20,7 @@ from steersman.apiserver.workers import Workers
 def stored_plugins(
     names: Collection[str], storage: Storage, registry: ResourceRegistry, caller: WebhookCaller, workers: Workers
 ) -> list[Plugin]:
-    """The plugins with these names, in kube-apiserver's order."""
+    """The plugins with these names, in the order of `STORED_PLUGINS`."""
     mutating = StoredPolicies(storage, "mutating", MutatingPolicy)
     validating = StoredPolicies(storage, "validating", ValidatingPolicy)
     hooks = (Configurations(storage), caller, registry, workers)
@@ -29,4 +30,4 @@ def stored_plugins(
         "ValidatingAdmissionPolicy": ValidatingPolicies(validating, registry, workers),
         "ValidatingAdmissionWebhook": ValidatingWebhooks(*hooks),
     }
-    return [plugin for name, plugin in plugins.items() if name in names]
+    return [plugins[name] for name in STORED_PLUGINS if name in names]

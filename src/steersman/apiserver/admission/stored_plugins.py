@@ -16,7 +16,7 @@ from steersman.apiserver.storage import Storage
 _PREFIX: Final = "admissionregistration.k8s.io/"
 
 
-class RegisteredPlugins(Plugin):
+class StoredPlugins(Plugin):
     """Calls plugins in order, if the store has any object that configures one of them."""
 
     operations: frozenset[AdmissionOperation] = frozenset({"CREATE", "UPDATE", "DELETE", "CONNECT"})
