@@ -119,7 +119,7 @@ $ kubectl apply -f config/webhooks.yaml          # last: from now on, every writ
 
 def new_project(name: str, *, kind: str | None, group: str, webhooks: bool = False) -> int:
     """Create a project in a directory with its name; returns an exit code."""
-    project = planned(name, kind=kind, group=group, webhooks=webhooks)
+    project = project_of(name, kind=kind, group=group, webhooks=webhooks)
     folder = Path(name)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise Failure(f"{name} already exists; choose another name, or move it away")
@@ -132,7 +132,7 @@ def new_project(name: str, *, kind: str | None, group: str, webhooks: bool = Fal
     return code
 
 
-def planned(name: str, *, kind: str | None, group: str, webhooks: bool = False) -> Project:
+def project_of(name: str, *, kind: str | None, group: str, webhooks: bool = False) -> Project:
     """The names of a project; raises for an invalid one."""
     if not _NAME.fullmatch(name):
         raise Misuse(

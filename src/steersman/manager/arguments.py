@@ -141,14 +141,14 @@ def blueprint_of(given: Blueprint | SupportsBlueprint, others: Iterable[Blueprin
     elif callable(getattr(given, "blueprint", None)):
         blueprint = given.blueprint()
     else:
-        raise _no_plan(given)
+        raise _no_controller(given)
     for other in others:
         if other.name != blueprint.name and other.primary.gvk().group_kind == blueprint.primary.gvk().group_kind:
             _refuse_fights(other, blueprint)
     return blueprint
 
 
-def _no_plan(given: object) -> TypeError:
+def _no_controller(given: object) -> TypeError:
     if isfunction(given):
         name = given.__name__
         return TypeError(

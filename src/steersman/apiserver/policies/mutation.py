@@ -53,7 +53,7 @@ class MutatingPolicies(Plugin):
             rounds.require()
         rounds.is_patched = False
         subject = subject_of(attributes)
-        planned: list[tuple[MutatingPolicy, Binding, Any, Definition]] = []
+        chosen: list[tuple[MutatingPolicy, Binding, Any, Definition]] = []
         problems: list[_Problem] = []
         # Policies are chosen by the object before all mutations.
         for each in bound:
@@ -61,8 +61,8 @@ class MutatingPolicies(Plugin):
                 if binding is None or target is None:
                     problems += _problems(each.policy, binding, problem, "Forbidden")
                 else:
-                    planned.append((each.policy, binding, param, target))
-        for policy, binding, param, target in planned:
+                    chosen.append((each.policy, binding, param, target))
+        for policy, binding, param, target in chosen:
             problems += await self._invoked(policy, binding, param, subject, target, rounds)
         if rounds.is_patched:
             # Unlike a webhook, a policy is also evaluated again because of its own patch.
