@@ -408,7 +408,7 @@ SITE = Site.gvk()
 
 
 def echo_of(version, *, key=A.key, unbroken=True):
-    return Cause(what="object", kind=SITE, event="changed", key=key, resource_version=version, unbroken=unbroken)
+    return Cause(what="object", kind=SITE, type="changed", key=key, resource_version=version, unbroken=unbroken)
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,8 @@ ME, OTHER = Request(Key("a", "me")), Request(Key("a", "other"))
 CHILD = Key("a", "child")
 
 
-def cause(version="7", *, kind=MAP, key=CHILD, what="object", event="changed", unbroken=True):
-    return Cause(what=what, kind=kind, event=event, key=key, resource_version=version, unbroken=unbroken)
+def cause(version="7", *, kind=MAP, key=CHILD, what="object", happened="changed", unbroken=True):
+    return Cause(what=what, kind=kind, type=happened, key=key, resource_version=version, unbroken=unbroken)
 
 
 def ran(*writes, watched=None):
@@ -42,10 +42,10 @@ def test_it_is_an_echo_only_to_who_wrote():
 @pytest.mark.parametrize(
     "news",
     [
-        cause(what="initial", event="appeared"),
+        cause(what="initial", happened="appeared"),
         cause(what="resync"),
         cause(unbroken=False),
-        cause(event="vanished"),
+        cause(happened="vanished"),
         cause("8"),
         cause(key=Key("a", "sister")),
         cause(kind=SITE),

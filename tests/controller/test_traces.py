@@ -29,7 +29,7 @@ from steersman.objects import Key, ObjectMeta
 from steersman.telemetry import current_traceparent, span
 
 WEB = Request(Key("default", "web"))
-CHANGED = Cause(what="object", kind=Site.gvk(), event="changed", key=WEB.key, generation=2, resource_version="5")
+CHANGED = Cause(what="object", kind=Site.gvk(), type="changed", key=WEB.key, generation=2, resource_version="5")
 
 CHILD = ConfigMap(metadata=ObjectMeta(name="child", namespace="default"))
 
@@ -150,8 +150,8 @@ def test_a_change_is_linked_to_the_run_that_wrote_it(finished):
     """Also when its event came before the answer to the write."""
     traces = WriteTraces()
     write = Write(ConfigMap.gvk(), Key("default", "child"), "7")
-    cause = Cause(what="object", kind=write.kind, event="changed", key=write.key, resource_version="7", unbroken=True)
-    newer = Cause(what="object", kind=write.kind, event="changed", key=write.key, resource_version="8", unbroken=True)
+    cause = Cause(what="object", kind=write.kind, type="changed", key=write.key, resource_version="7", unbroken=True)
+    newer = Cause(what="object", kind=write.kind, type="changed", key=write.key, resource_version="8", unbroken=True)
 
     async def story():
         feed, ended = Feed(), asyncio.Event()
@@ -186,7 +186,7 @@ def test_writes_are_remembered_within_bounds_and_only_if_they_are_certain(finish
     assert len(traces) == 10
 
     def found(version):
-        return traces.find(Cause(what="object", kind=gvk, key=key, event="changed", resource_version=version))
+        return traces.find(Cause(what="object", kind=gvk, key=key, type="changed", resource_version=version))
 
     assert found("99")
     assert not found("1")

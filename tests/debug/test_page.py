@@ -71,7 +71,7 @@ class Page(HTMLParser):
 
 
 def record(name="web", *, result="success", failures=0, error="", next_run=None, seconds_ago=5.0, **rest) -> KeyRecord:
-    cause = Cause(what="object", kind=SITE, event="changed", key=Key("default", name), generation=3)
+    cause = Cause(what="object", kind=SITE, type="changed", key=Key("default", name), generation=3)
     return KeyRecord(
         request=Request(Key("default", name)),
         reconcile_id=f"id-of-{name}",

@@ -176,10 +176,10 @@ def replaced_child(name_of):
     loops, request, now, longest = HotLoops(), Request(Key("ns", "set")), 0.0, 0.0
     for number in range(10 * ANY_RUNS):
         child = Key("ns", name_of(number // 4))
-        event = Cause(
-            what="object", kind=ConfigMap.gvk(), key=child, event="changed", resource_version=f"event-{number}"
+        cause = Cause(
+            what="object", kind=ConfigMap.gvk(), key=child, type="changed", resource_version=f"event-{number}"
         )
-        loop = loops.succeeded(request, NO_CAUSES.plus(event), log_of(number), began=now, now=now, rng=Random(1))
+        loop = loops.succeeded(request, NO_CAUSES.plus(cause), log_of(number), began=now, now=now, rng=Random(1))
         delay = loop.delay if loop is not None else 0.0
         longest, now = max(longest, delay), now + delay + 0.02
     return longest

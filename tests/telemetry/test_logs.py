@@ -68,7 +68,7 @@ def test_a_json_line_begins_with_what_every_line_has(lines) -> None:
 
 
 CAUSES = (
-    NO_CAUSES.plus(Cause(what="object", kind=GroupVersionKind("", "v1", "Pod"), event="changed", key=Key("a", "b")))
+    NO_CAUSES.plus(Cause(what="object", kind=GroupVersionKind("", "v1", "Pod"), type="changed", key=Key("a", "b")))
     .plus(Cause(what="retry", note="no wind"))
     .plus(Cause(what="external", note="storm"))
 )

@@ -56,7 +56,7 @@ class Cause(msgspec.Struct, frozen=True, kw_only=True):
     what: What
     #: The object that changed: its kind, key and what happened to it.
     kind: GroupVersionKind | None = None
-    event: EventType | None = None
+    type: EventType | None = None
     key: Key | None = None
     generation: int | None = None
     resource_version: str = ""
@@ -72,7 +72,7 @@ class Cause(msgspec.Struct, frozen=True, kw_only=True):
     def __str__(self) -> str:
         if self.kind is not None:
             subject = f"{self.kind.kind} {self.key}" if self.key else self.kind.kind
-            happened = {"initial": "is there", "resync": "is looked at again"}.get(self.what, self.event or self.what)
+            happened = {"initial": "is there", "resync": "is looked at again"}.get(self.what, self.type or self.what)
             generation = f" (generation {self.generation})" if self.generation else ""
             return f"{subject} {happened}{generation}"
         return f"{self.what}: {self.note}" if self.note else self.what

@@ -54,7 +54,7 @@ def cause_of(event: ObjectEvent) -> Cause:
     return Cause(
         what="initial" if event.initial else "resync" if event.resync else "object",
         kind=latest.kind,
-        event=event.type,
+        type=event.type,
         key=latest.key,
         generation=latest.generation or None,
         resource_version=latest.resource_version,

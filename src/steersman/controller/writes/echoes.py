@@ -125,7 +125,7 @@ class Echoes:
         return (
             cause.what == "object"
             and cause.unbroken
-            and cause.event in {"appeared", "changed"}
+            and cause.type in {"appeared", "changed"}
             and bool(cause.resource_version)
             and cause.kind is not None
             and cause.key is not None
