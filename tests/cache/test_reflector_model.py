@@ -75,8 +75,8 @@ class ReflectorMachine(RuleBasedStateMachine):
 
     # the reflector
 
-    def _step(self, event):
-        self.state, commands = self.stepper.step(self.state, event, now=self.now, rng=self.rng)
+    def _step(self, given):
+        self.state, commands = self.stepper.step(self.state, given, now=self.now, rng=self.rng)
         self.question = None
         assert all(not isinstance(command, QUESTIONS) for command in commands[:-1])
         for command in commands:

@@ -25,7 +25,7 @@ from steersman.cache.index_calls import IndexCalls
 from steersman.cache.indexes import IndexFunction
 from steersman.cache.intake import Intake, KindOptions
 from steersman.cache.list_watch import ListWatch
-from steersman.cache.reflector import Begin, CatchUp, Event, Refresh, Settings
+from steersman.cache.reflector import Begin, CatchUp, Input, Refresh, Settings
 from steersman.cache.replica import Replica
 from steersman.cache.statistics import InformerStatistics
 from steersman.cache.stored_object import StoredObject, StoredView, version_number
@@ -99,7 +99,7 @@ class Informer(Generic[T]):
         self._tasks.cancel()
         await self._tasks.__aexit__(*error)
 
-    def _follow(self, scope: ListWatch, first: Event) -> None:
+    def _follow(self, scope: ListWatch, first: Input) -> None:
         """Start a task that follows a scope as soon as its predecessors have ended.
 
         This method does not await, so no other caller can run between the cancel and the start.

@@ -1,4 +1,4 @@
-"""The IO around a reflector: performs the commands of each step and feeds the results back as events."""
+"""The IO around a reflector: performs the commands of each step and feeds the results back as inputs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from steersman import aio
 from steersman.cache import reflector
 from steersman.cache.contents import SLICE
 from steersman.cache.intake import Intake, KindOptions
-from steersman.cache.reflector import Change, Event, Failed, Mark, Put, Reason, Remove, Settings, State, Stepper
+from steersman.cache.reflector import Change, Failed, Input, Mark, Put, Reason, Remove, Settings, State, Stepper
 from steersman.cache.replica import Replica
 from steersman.cache.statistics import ScopeStatistics
 from steersman.cache.stored_object import StoredObject
@@ -148,29 +148,29 @@ class ListWatch:
         elif not isinstance(error, StatusError) and self._is_trusted(now):
             self._current_at = now
 
-    async def run(self, first: Event, *, after: Collection[asyncio.Task[None]] = ()) -> None:
-        """Follow the collection until cancelled, starting with the event ``first`` when earlier runs have ended."""
+    async def run(self, first: Input, *, after: Collection[asyncio.Task[None]] = ()) -> None:
+        """Follow the collection until cancelled, starting with the input ``first`` when earlier runs have ended."""
         if after:
             # They may need a moment to close their streams, and they share this state.
             await asyncio.wait(after)
         loop = asyncio.get_running_loop()
         if self._current_at is None:
             self._current_at = loop.time()
-        event: Event = first
+        given: Input = first
         try:
             while True:
                 self._before = self.state
-                self.state, commands = self._stepper.step(self.state, event, now=loop.time(), rng=aio.randomness())
-                answer: Event | None = None
+                self.state, commands = self._stepper.step(self.state, given, now=loop.time(), rng=aio.randomness())
+                answer: Input | None = None
                 for command in commands:
                     answer = await self._perform(command)
-                event = answer or await self._listen()
+                given = answer or await self._listen()
         finally:
             if self._stream is not None:
                 self._lose(None)
             await self._close()
 
-    async def _perform(self, command: reflector.Command) -> Event | None:
+    async def _perform(self, command: reflector.Command) -> Input | None:
         match command:
             case tuple():
                 self._replica.apply(self.scope, command, self.state.version)
@@ -211,7 +211,7 @@ class ListWatch:
         finally:
             self.commits = False
 
-    async def _ask(self, command: reflector.List | reflector.Probe | reflector.Open | reflector.Sleep) -> Event | None:
+    async def _ask(self, command: reflector.List | reflector.Probe | reflector.Open | reflector.Sleep) -> Input | None:
         try:
             match command:
                 case reflector.Sleep(seconds):
@@ -231,7 +231,7 @@ class ListWatch:
         except ApiError as error:
             return self._failed(error)
 
-    async def _list(self, limit: int, continue_: str) -> Event:
+    async def _list(self, limit: int, continue_: str) -> Input:
         self.requests += 1
         self.lists += not continue_
         options = ListOptions(
@@ -257,7 +257,7 @@ class ListWatch:
             await asyncio.sleep(delay)
         return reflector.Page(tuple(items), page.resource_version, page.continue_)
 
-    async def _open(self, command: reflector.Open) -> Event:
+    async def _open(self, command: reflector.Open) -> Input:
         await self._close()
         self.requests += 1
         self.lists += command.initial
@@ -277,8 +277,8 @@ class ListWatch:
             self._heard = asyncio.get_running_loop().time()
         return reflector.Opened()
 
-    async def _listen(self) -> Event:
-        """Return the next event of the open stream."""
+    async def _listen(self) -> Input:
+        """Return the next input from the open stream."""
         assert self._stream is not None, "a reflector that waits for nothing"
         try:
             while frames := await self._stream.next_batch():

@@ -1,4 +1,4 @@
-"""The reflector follows a collection on a server: a state, and a pure step from events to commands.
+"""The reflector follows a collection on a server: a state, and a pure step from inputs to commands.
 
 Guarantees
 - **No hot loop.** After a failure, the next request waits, with exponential backoff and jitter. Only the first failure
@@ -56,10 +56,10 @@ class Mark(msgspec.Struct, frozen=True, gc=False):
 
 
 Change: TypeAlias = Put | Remove | Mark
-#: Changes in the order of the stream. As an event: they arrived. As a command: apply them, up to the version of the state.
+#: Changes in the order of the stream. As an input: they arrived. As a command: apply them, up to the version of the state.
 Changes: TypeAlias = tuple[Change, ...]
 
-# events
+# inputs
 
 #: Why a request or stream failed, as far as the next step depends on it.
 Reason = Literal["expired", "unsupported", "throttled", "not_served", "lost", "silent", "refused"]
@@ -112,7 +112,7 @@ class CatchUp(msgspec.Struct, frozen=True):
     """A caller requests early proof that the collection has caught up with the server."""
 
 
-Event: TypeAlias = Begin | Page | Probed | Opened | Changes | Ended | Failed | Woke | Refresh | CatchUp
+Input: TypeAlias = Begin | Page | Probed | Opened | Changes | Ended | Failed | Woke | Refresh | CatchUp
 
 # commands
 
@@ -252,28 +252,28 @@ class Stepper:
         self.settings = settings
 
     def step(  # noqa: PLR0911 - one return for each phase
-        self, state: State, event: Event, *, now: float, rng: Chance
+        self, state: State, given: Input, *, now: float, rng: Chance
     ) -> tuple[State, Commands]:
-        """Return the next state and the commands to perform. Only the last command may produce an event."""
-        if isinstance(event, Refresh):
-            state, commands = self._sync(replace(state, restored=state.restored or event.restored), rng)
+        """Return the next state and the commands to perform. Only the last command may produce an input."""
+        if isinstance(given, Refresh):
+            state, commands = self._sync(replace(state, restored=state.restored or given.restored), rng)
             return state, (Close(), *commands)
-        if isinstance(event, CatchUp):
+        if isinstance(given, CatchUp):
             state, commands = self._hurry(state, rng)
             return state, (Close(), *commands)
-        if isinstance(event, Failed) and event.reason == "not_served":
+        if isinstance(given, Failed) and given.reason == "not_served":
             return self._missing(state, rng)
         match state.phase:
             case "idle":
                 return self._sync(state, rng)
             case "streaming":
-                return self._streaming(state, event, now, rng)
+                return self._streaming(state, given, now, rng)
             case "listing":
-                return self._listing(state, event, rng)
+                return self._listing(state, given, rng)
             case "opening" | "watching":
-                return self._watching(state, event, now, rng)
+                return self._watching(state, given, now, rng)
             case "probing":
-                return self._probing(state, event, rng)
+                return self._probing(state, given, rng)
             case "waiting":
                 return self._go_on(state, rng)
 
@@ -315,19 +315,19 @@ class Stepper:
 
     # phases
 
-    def _streaming(self, state: State, event: Event, now: float, rng: Chance) -> tuple[State, Commands]:
-        match event:
+    def _streaming(self, state: State, given: Input, now: float, rng: Chance) -> tuple[State, Commands]:
+        match given:
             case Opened():
                 return replace(state, opened_at=now), ()
             case tuple():
-                return self._staged(state, event, rng)
+                return self._staged(state, given, rng)
             case Failed("unsupported"):
                 return self._sync(replace(state, streams=False), rng)
             case Ended() | Failed():
                 state = replace(state, broken_streams=state.broken_streams + 1)
-                return self._failed(state, "sync", rng, _patience(event))
+                return self._failed(state, "sync", rng, _patience(given))
             case _:
-                raise unexpected(state, event)
+                raise unexpected(state, given)
 
     def _staged(self, state: State, changes: Changes, rng: Chance) -> tuple[State, Commands]:
         for position, change in enumerate(changes):
@@ -348,8 +348,8 @@ class Stepper:
             return state, commands
         return state, (Stage(changes),)
 
-    def _listing(self, state: State, event: Event, rng: Chance) -> tuple[State, Commands]:
-        match event:
+    def _listing(self, state: State, given: Input, rng: Chance) -> tuple[State, Commands]:
+        match given:
             case Page(items, version, continue_):
                 staging = Stage(tuple(Put(item) for item in items))
                 if continue_:
@@ -360,38 +360,38 @@ class Stepper:
             case Failed("expired") if not state.whole:
                 return self._failed(replace(state, whole=True), "sync", rng)
             case Failed():
-                return self._failed(state, "sync", rng, event.retry_after)
+                return self._failed(state, "sync", rng, given.retry_after)
             case _:
-                raise unexpected(state, event)
+                raise unexpected(state, given)
 
-    def _watching(self, state: State, event: Event, now: float, rng: Chance) -> tuple[State, Commands]:
-        match event:
+    def _watching(self, state: State, given: Input, now: float, rng: Chance) -> tuple[State, Commands]:
+        match given:
             case Opened():
                 return replace(state, phase="watching", opened_at=now, missing=0), ()
             case tuple():
-                return self._applied(state, event)
+                return self._applied(state, given)
             case Ended() if state.short and not self._is_early(state, now):
                 return self._watch(state, rng)
             case Ended() | Failed():
                 if state.phase == "watching" and now - state.opened_at >= self.settings.healthy_after:
                     state = replace(state, failures=0, expired=False, broken_streams=0)
-                if isinstance(event, Failed) and event.reason == "silent":
+                if isinstance(given, Failed) and given.reason == "silent":
                     state = replace(state, silent=state.silent + 1)
-                if isinstance(event, Failed) and event.reason == "expired" and not state.expired:
+                if isinstance(given, Failed) and given.reason == "expired" and not state.expired:
                     # The server responds, so waiting does not help: the version most likely expired during the failures.
                     return self._sync(replace(state, failures=state.failures + 1, expired=True), rng)
-                then = "probe" if isinstance(event, Ended) and self._is_early(state, now) else _after(event)
-                return self._failed(state, then, rng, _patience(event))
+                then = "probe" if isinstance(given, Ended) and self._is_early(state, now) else _after(given)
+                return self._failed(state, then, rng, _patience(given))
             case _:
-                raise unexpected(state, event)
+                raise unexpected(state, given)
 
     @staticmethod
     def _is_early(state: State, now: float) -> bool:
         """Whether the stream has ended long before its time: the server stops, and may come back with older objects."""
         return now - state.opened_at < state.seconds - _PUNCTUAL
 
-    def _probing(self, state: State, event: Event, rng: Chance) -> tuple[State, Commands]:
-        match event:
+    def _probing(self, state: State, given: Input, rng: Chance) -> tuple[State, Commands]:
+        match given:
             case Probed(version) if version == state.version:
                 return self._watch(replace(state, silent=0), rng)
             case Probed(version) if is_older(version, state.version):
@@ -402,9 +402,9 @@ class Stepper:
             case Probed():
                 return self._watch(state, rng)
             case Failed(reason):
-                return self._failed(state, "sync" if reason == "expired" else "probe", rng, event.retry_after)
+                return self._failed(state, "sync" if reason == "expired" else "probe", rng, given.retry_after)
             case _:
-                raise unexpected(state, event)
+                raise unexpected(state, given)
 
     # outcomes
 
@@ -450,9 +450,9 @@ class Stepper:
         return longest * (1 - self.settings.jitter * rng.random())
 
 
-def _after(event: Ended | Failed) -> Next:
+def _after(given: Ended | Failed) -> Next:
     """Return how to continue after a stream has ended or failed."""
-    match event:
+    match given:
         case Failed("expired" | "unsupported"):
             return "sync"
         case Failed("lost" | "silent"):
@@ -461,10 +461,10 @@ def _after(event: Ended | Failed) -> Next:
             return "watch"
 
 
-def _patience(event: Event) -> float:
-    return event.retry_after if isinstance(event, Failed) else 0.0
+def _patience(given: Input) -> float:
+    return given.retry_after if isinstance(given, Failed) else 0.0
 
 
-def unexpected(state: State, event: Event) -> AssertionError:
-    """Return the error for an event that is impossible in this state."""
-    return AssertionError(f"a reflector that is {state.phase} cannot meet {type(event).__name__}")
+def unexpected(state: State, given: Input) -> AssertionError:
+    """Return the error for an input that is impossible in this state."""
+    return AssertionError(f"a reflector that is {state.phase} cannot meet {type(given).__name__}")
