@@ -35,11 +35,11 @@ def definitions_of(
     accepted: Tree = status.get("acceptedNames") or {}
     names: Tree = accepted if accepted.get("plural") and accepted.get("kind") else spec["names"]
     group: str = spec["group"]
-    strategy: Tree = spec.get("conversion") or {}
-    by_webhook = strategy.get("strategy") == "Webhook"
+    conversion: Tree = spec.get("conversion") or {}
+    by_webhook = conversion.get("strategy") == "Webhook"
     webhook: ConversionWebhook | None = None
     if by_webhook and caller is not None and extension.conversion is None:
-        webhook = _conversion_webhook(strategy.get("webhook") or {}, caller, group)
+        webhook = _conversion_webhook(conversion.get("webhook") or {}, caller, group)
     versions = Versions(
         group=group,
         kind=names["kind"],
