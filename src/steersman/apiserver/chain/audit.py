@@ -103,7 +103,7 @@ class AuthenticationAudit:
         if refused.status.code != HTTPStatus.UNAUTHORIZED or any(name == "Audit-Id" for name, _ in refused.headers):
             return refused
         event = _begun(request)
-        status = ApiStatus(message=_attempted(request), code=refused.status.code)
+        status = ApiStatus(message=_credential_words(request), code=refused.status.code)
         event |= {
             "stage": "ResponseStarted",
             "responseStatus": _status(status),
@@ -141,7 +141,7 @@ class AuditFile:
         self.close()
 
 
-def _attempted(request: ServerRequest) -> str:
+def _credential_words(request: ServerRequest) -> str:
     """The kind of a request's credential, in kube-apiserver's terms; never the credential itself."""
     given = request.wire.header("Authorization") or ""
     for scheme in ("Basic", "Bearer"):

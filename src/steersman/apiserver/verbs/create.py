@@ -114,6 +114,6 @@ def _named(obj: Tree) -> Iterator[Tree]:
         return
     prefix: str = metadata["generateName"]
     for _ in range(_ATTEMPTS):
-        attempt: Tree = copied(obj)
-        attempt["metadata"]["name"] = f"{prefix[:_GENERATED_MAX]}{name_suffix()}"
-        yield attempt
+        named: Tree = copied(obj)
+        named["metadata"]["name"] = f"{prefix[:_GENERATED_MAX]}{name_suffix()}"
+        yield named

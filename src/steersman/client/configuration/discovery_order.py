@@ -43,7 +43,7 @@ def discover_config(
             return in_cluster_config(service_account)
         except ConfigError as error:
             tried.append(f"the service account: {error}")
-    listed = "".join(f"\n  - {attempt}" for attempt in tried)
+    listed = "".join(f"\n  - {place}" for place in tried)
     raise ConfigError(
         f"found no configuration for a Kubernetes API server; tried:{listed}\n"
         "Pass a Config or kubeconfig=PATH, set KUBECONFIG, or run in a pod"
