@@ -275,6 +275,14 @@ def test_a_kind_that_may_be_missing_is_no_problem():
     assert "not served" in page.text
 
 
+def test_running_daemons_are_counted_apart_from_events():
+    """Functions that run for hours are no events."""
+    watchman = source("watchman", events=0, filtered=0, emitted=0, running=4)
+    page = Page(overview(manager(controllers=(controller(sources=(watchman,)),))))
+    assert "Emitted Running Failures" in page.text
+    assert "watchman started 0 0 0 4 0" in page.text
+
+
 def test_a_mapper_that_fails_is_seen_with_what_it_left_behind():
     failing = source("Secret (users)", failures=7, retrying=3, last_failure="mapper on <Secret a/b>: KeyError: 'x'")
     page = Page(overview(manager(controllers=(controller(sources=(failing,)),))))

@@ -127,7 +127,7 @@ async def test_it_is_restarted_with_delays_and_a_change_shortens_them(client: Cl
         await eventually(lambda: men.running["a"] == 1)
         assert loop.time() - began > 1.5, "one delay of a second, and one of two"
         (source,) = [each for each in manager.controllers[0].statistics().sources if each.name == "watchman"]
-        assert (source.failures, source.events) == (2, 1)
+        assert (source.failures, source.events, source.running) == (2, 0, 1)
         assert "no connection" in source.last_failure
         await client.create(site(namespace, "other"))
         await eventually(lambda: men.running["a"] == 2)

@@ -131,16 +131,17 @@ class DaemonRuns(Generic[T]):
                 tasks.cancel()
 
     def statistics(self) -> SourceStatistics:
-        """The counters of this source; ``events`` are the functions that run."""
+        """The counters of this source, which has no events."""
         running = sum(run.task is not None and not run.task.done() for run in self._daemons.values())
         return SourceStatistics(
             name=self.name,
             started=self._tasks is not None,
-            events=running,
+            events=0,
             filtered=0,
             emitted=0,
             failures=self._failures,
             last_failure=self._last_failure,
+            running=running,
         )
 
     @contextmanager
