@@ -16,21 +16,21 @@ _REFUSED = 400
 _LONG = 1.0
 
 
-def show_request(event: Tree) -> None:
+def show_request(audit_event: Tree) -> None:
     """Print the end of a request, or the start of a watch: an audit hook."""
-    came = datetime.fromisoformat(event["requestReceivedTimestamp"])
-    took = datetime.fromisoformat(event["stageTimestamp"]) - came
+    came = datetime.fromisoformat(audit_event["requestReceivedTimestamp"])
+    took = datetime.fromisoformat(audit_event["stageTimestamp"]) - came
     seconds = took.total_seconds()
     how = f"{seconds:.1f} s" if seconds >= _LONG else f"{seconds * 1000:.1f} ms"
-    status: Tree = event["responseStatus"]
-    if event["stage"] == "ResponseStarted" and status["code"] < _REFUSED:
+    status: Tree = audit_event["responseStatus"]
+    if audit_event["stage"] == "ResponseStarted" and status["code"] < _REFUSED:
         how = "begins"
-    who = event.get("impersonatedUser", event["user"]).get("username", "-")
-    agent = event.get("userAgent", "").partition(" ")[0]
-    where: str = event["requestURI"]
+    who = audit_event.get("impersonatedUser", audit_event["user"]).get("username", "-")
+    agent = audit_event.get("userAgent", "").partition(" ")[0]
+    where: str = audit_event["requestURI"]
     if len(where) > _WIDTH:
         where = f"{where[:_WIDTH]}..."
-    line = f"{came.astimezone():%H:%M:%S} {status['code']} {event['verb']:<6} {where}  {who}  {how}"
+    line = f"{came.astimezone():%H:%M:%S} {status['code']} {audit_event['verb']:<6} {where}  {who}  {how}"
     tell(visible(f"{line}  {agent}".rstrip()))
     if status["code"] >= _REFUSED and status.get("message"):
         # A message may have several lines: each is indented below its request.

@@ -175,18 +175,18 @@ def _hook(options: ServeOptions, stack: ExitStack) -> AuditHook | None:
     if options.verbose:
         hooks.append(_show)
 
-    def tell(event: Tree) -> None:
+    def tell(audit_event: Tree) -> None:
         for hook in hooks:
-            hook(event)
+            hook(audit_event)
 
     return tell if hooks else None
 
 
-def _show(event: Tree) -> None:
+def _show(audit_event: Tree) -> None:
     """Show a request, unless it is a read by a controller."""
-    user = event["user"].get("username", "")
-    if event["verb"] not in _READS or not (is_controller(user) or user == _RUNNER.name):
-        show_request(event)
+    user = audit_event["user"].get("username", "")
+    if audit_event["verb"] not in _READS or not (is_controller(user) or user == _RUNNER.name):
+        show_request(audit_event)
 
 
 def _told(error: OSError) -> str:

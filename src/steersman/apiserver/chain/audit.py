@@ -1,8 +1,8 @@
 """Audit: who did what, as events of audit.k8s.io/v1.
 
 Guarantees
-- Every authenticated request leaves an event when it has been answered, and a watch leaves one when it begins too. A
-  rejected or failed request says so.
+- Every authenticated request leaves an audit event when it has been answered, and a watch leaves one when it begins too.
+  A rejected or failed request says so.
 - An unauthenticated request (401) leaves one event without a user, which names the kind of its credential.
 - Events hold only metadata: no body, and no token, even if a client puts one into the query.
 - An event is emitted before its answer. A failing hook fails the request rather than losing the event.
@@ -25,10 +25,11 @@ from steersman.apiserver.identity import User, request_peer
 from steersman.apiserver.request import NextHandler, ServerRequest
 from steersman.apiserver.storage.ownership import open_owned
 from steersman.errors import ApiStatus, encode_status
+from steersman.objects import Tree
 from steersman.transport import ServerResponse
 from steersman.wire import HttpRequest
 
-#: Called with an event, a JSON tree.
+#: Called with an audit event, a JSON tree.
 AuditHook: TypeAlias = Callable[[dict[str, Any]], None]
 #: Parts of the names of query options that hold credentials. The API has no such option, but clients of other APIs do.
 _CREDENTIALS = ("token", "password", "passwd", "secret", "apikey", "credential", "authorization", "bearer", "signature")
@@ -42,28 +43,29 @@ class Audit:
 
     async def __call__(self, request: ServerRequest, next_: NextHandler) -> ServerResponse:
         """Pass a request on and report how it ended."""
-        event = _begun(request)
+        audit_event = _begun(request)
+        # Impersonation, which comes later, replaces it.
         user = request.user
         try:
             reply = await next_(request)
         except RequestRejected as refused:
-            self._tell(event, request, user, "ResponseComplete", refused.status)
-            raise RequestRejected(refused.status, (*refused.headers, ("Audit-Id", event["auditID"]))) from None
+            self._tell(audit_event, request, user, "ResponseComplete", refused.status)
+            raise RequestRejected(refused.status, (*refused.headers, ("Audit-Id", audit_event["auditID"]))) from None
         except Exception:
-            self._tell(event, request, user, "Panic", internal("the request could not be served").status)
+            self._tell(audit_event, request, user, "Panic", internal("the request could not be served").status)
             raise
-        reply.headers = (*reply.headers, ("Audit-Id", event["auditID"]))
+        reply.headers = (*reply.headers, ("Audit-Id", audit_event["auditID"]))
         status = ApiStatus(code=reply.status)
         if isinstance(reply.body, bytes):
-            self._tell(event, request, user, "ResponseComplete", status)
+            self._tell(audit_event, request, user, "ResponseComplete", status)
             return reply
         if request.info.verb == "watch":
-            self._tell(event, request, user, "ResponseStarted", status)
-        reply.body = self._told_at_end(reply.body, event, request, user, status)
+            self._tell(audit_event, request, user, "ResponseStarted", status)
+        reply.body = self._told_at_end(reply.body, audit_event, request, user, status)
         return reply
 
     async def _told_at_end(
-        self, body: AsyncIterable[bytes], event: dict[str, Any], request: ServerRequest, user: User, status: ApiStatus
+        self, body: AsyncIterable[bytes], audit_event: Tree, request: ServerRequest, user: User, status: ApiStatus
     ) -> AsyncGenerator[bytes]:
         pieces = aiter(body)
         try:
@@ -73,10 +75,10 @@ class Audit:
             # An iterator that is abandoned early keeps its resources until it is closed.
             if (finish := getattr(pieces, "aclose", None)) is not None:
                 await finish()
-            self._tell(event, request, user, "ResponseComplete", status)
+            self._tell(audit_event, request, user, "ResponseComplete", status)
 
-    def _tell(self, event: dict[str, Any], request: ServerRequest, user: User, stage: str, status: ApiStatus) -> None:
-        told = {**event, "stage": stage, "responseStatus": _status(status), "stageTimestamp": _time(utc_now())}
+    def _tell(self, audit_event: Tree, request: ServerRequest, user: User, stage: str, status: ApiStatus) -> None:
+        told = {**audit_event, "stage": stage, "responseStatus": _status(status), "stageTimestamp": _time(utc_now())}
         told["user"] = user_tree(user)
         if request.user is not user:
             told["impersonatedUser"] = user_tree(request.user)
@@ -99,22 +101,22 @@ class AuthenticationAudit:
             raise self.reported(request, refused) from None
 
     def reported(self, request: ServerRequest, refused: RequestRejected) -> RequestRejected:
-        """The rejection, reported if it is a failed authentication without an event yet."""
+        """The rejection, reported if it is a failed authentication without an audit event yet."""
         if refused.status.code != HTTPStatus.UNAUTHORIZED or any(name == "Audit-Id" for name, _ in refused.headers):
             return refused
-        event = _begun(request)
+        audit_event = _begun(request)
         status = ApiStatus(message=_credential_words(request), code=refused.status.code)
-        event |= {
+        audit_event |= {
             "stage": "ResponseStarted",
             "responseStatus": _status(status),
-            "stageTimestamp": event["requestReceivedTimestamp"],
+            "stageTimestamp": audit_event["requestReceivedTimestamp"],
         }
-        self._hook(event)
-        return RequestRejected(refused.status, (*refused.headers, ("Audit-Id", event["auditID"])))
+        self._hook(audit_event)
+        return RequestRejected(refused.status, (*refused.headers, ("Audit-Id", audit_event["auditID"])))
 
 
 class AuditFile:
-    """A hook that appends events to a file, one line each, readable only by its owner.
+    """A hook that appends audit events to a file, one line each, readable only by its owner.
 
     Raises PermissionError for a file of another user, one that others can read or write, and a symbolic link.
     """
@@ -122,9 +124,9 @@ class AuditFile:
     def __init__(self, path: Path | str) -> None:
         self._descriptor = open_owned(Path(path), os.O_WRONLY | os.O_APPEND | os.O_CREAT, secret=True)
 
-    def __call__(self, event: dict[str, Any]) -> None:
-        """Append an event."""
-        line = memoryview(msgspec.json.encode(event) + b"\n")
+    def __call__(self, audit_event: dict[str, Any]) -> None:
+        """Append an audit event."""
+        line = memoryview(msgspec.json.encode(audit_event) + b"\n")
         while line:
             line = line[os.write(self._descriptor, line) :]
 
@@ -165,9 +167,9 @@ def user_tree(user: User) -> dict[str, Any]:
     return tree
 
 
-def _begun(request: ServerRequest) -> dict[str, Any]:
+def _begun(request: ServerRequest) -> Tree:
     info, wire, peer = request.info, request.wire, request_peer()
-    event: dict[str, Any] = {
+    audit_event: Tree = {
         "kind": "Event",
         "apiVersion": "audit.k8s.io/v1",
         "level": "Metadata",
@@ -180,7 +182,7 @@ def _begun(request: ServerRequest) -> dict[str, Any]:
         "requestReceivedTimestamp": _time(utc_now()),
     }
     if agent := wire.header("User-Agent"):
-        event["userAgent"] = agent
+        audit_event["userAgent"] = agent
     if info.is_resource:
         parts = {
             "resource": info.resource,
@@ -190,8 +192,8 @@ def _begun(request: ServerRequest) -> dict[str, Any]:
             "apiVersion": info.version,
             "subresource": info.subresource,
         }
-        event["objectRef"] = {name: value for name, value in parts.items() if value}
-    return event
+        audit_event["objectRef"] = {name: value for name, value in parts.items() if value}
+    return audit_event
 
 
 def _without_credentials(wire: HttpRequest) -> str:
@@ -209,7 +211,7 @@ def _is_credential(name: str) -> bool:
 
 def _status(status: ApiStatus) -> dict[str, Any]:
     tree: dict[str, Any] = msgspec.json.decode(encode_status(status))
-    # Within an event, a status omits its own kind.
+    # Within an audit event, a status omits its own kind.
     tree.pop("kind", None)
     tree.pop("apiVersion", None)
     return tree

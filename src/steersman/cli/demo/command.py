@@ -126,19 +126,19 @@ class _Told:
         self.lines: deque[tuple[str, str]] = deque(maxlen=_TOLD)
         self.screen: Screen | None = None
 
-    def request(self, event: Tree) -> None:
+    def request(self, audit_event: Tree) -> None:
         """Handle an audit event: show the writes of other clients."""
-        verb = _WRITES.get(event["verb"])
-        if verb is None or event["stage"] != "ResponseComplete" or event["user"]["username"] == IN_PROCESS.name:
+        verb, user = _WRITES.get(audit_event["verb"]), audit_event["user"].get("username", "")
+        if verb is None or audit_event["stage"] != "ResponseComplete" or user == IN_PROCESS.name:
             return
-        which: dict[str, str] = event.get("objectRef", {})
+        which: dict[str, str] = audit_event.get("objectRef", {})
         what = "/".join(filter(None, (which.get("resource"), which.get("name"), which.get("subresource"))))
-        who = event.get("userAgent", "a client").partition("/")[0]
-        if is_controller(event["user"]["username"]):
-            if not event["user"]["username"].endswith(":generic-garbage-collector"):
+        who = audit_event.get("userAgent", "a client").partition("/")[0]
+        if is_controller(user):
+            if not user.endswith(":generic-garbage-collector"):
                 return  # accounts and certificates of namespaces: not of interest here
             who = "the garbage collector"
-        code: int = event["responseStatus"]["code"]
+        code: int = audit_event["responseStatus"]["code"]
         self._tell(f"{who} {verb} {what}" if code < 400 else f"{who} was rejected: {verb} {what} ({code})", "strong")
 
     def run(self, controller: str, record: KeyRecord) -> None:
