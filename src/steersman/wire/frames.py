@@ -82,13 +82,13 @@ class FrameSplitter:
             )
 
 
-class _Event(msgspec.Struct):
+class _WatchEvent(msgspec.Struct):
     type: str
     object: msgspec.Raw
 
 
 _raw_decoder = msgspec.json.Decoder(msgspec.Raw)
-_event_decoder = msgspec.json.Decoder(_Event)
+_event_decoder = msgspec.json.Decoder(_WatchEvent)
 
 
 def decode_frame(frame: bytes) -> WatchFrame:

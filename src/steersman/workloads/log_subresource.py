@@ -91,14 +91,14 @@ class Logs:
         return self._informers[kind]
 
     @contextmanager
-    def wake(self, uid: str, event: asyncio.Event) -> Generator[None]:
-        """Set an event whenever an object has changed, or is gone."""
+    def wake(self, uid: str, news: asyncio.Event) -> Generator[None]:
+        """Set ``news`` whenever an object has changed, or is gone."""
         followers = self._followers.setdefault(uid, set())
-        followers.add(event)
+        followers.add(news)
         try:
             yield
         finally:
-            followers.discard(event)
+            followers.discard(news)
             if not followers:
                 self._followers.pop(uid, None)
 

@@ -44,7 +44,7 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def new_runner(session: SessionFolder, processes: ProcessRunner, runtime: str) -> CommandLineRunner:
-    """A runner of Docker or Podman with a new session."""
+    """A runner of Docker or Podman, which labels what it makes for the session with a new identity."""
     name = f"{''.join(session.root.name.split())[:40]}-{aio.name_suffix(8)}"
     dialect = DOCKER if runtime == DOCKER.name else PODMAN
     return CommandLineRunner(dialect, processes, session=name, record=session.containers)

@@ -25,7 +25,7 @@ _MASK: Final = MODIFY | CREATE | MOVED_TO | DELETE
 
 
 class FileChanges:
-    """Sets the events of readers: ``with changes.wake(path, event): ...``. Use it within its ``async with``."""
+    """Wakes readers: ``with changes.wake(path, news): ...`` sets ``news``. Use it within its ``async with``."""
 
     def __init__(self) -> None:
         self._inotify: Inotify | None = None
@@ -57,16 +57,16 @@ class FileChanges:
             inotify.close()
 
     @contextmanager
-    def wake(self, path: str, event: asyncio.Event) -> Generator[None]:
-        """Set an event whenever a file, or a rotated file of it, may have changed."""
+    def wake(self, path: str, news: asyncio.Event) -> Generator[None]:
+        """Set ``news`` whenever a file, or a rotated file of it, may have changed."""
         readers = self._readers.setdefault(path, set())
-        readers.add(event)
+        readers.add(news)
         if not self._watch(str(Path(path).parent)):
             self._look_at(path)
         try:
             yield
         finally:
-            readers.discard(event)
+            readers.discard(news)
             if not readers:
                 self._readers.pop(path, None)
                 self._unwatched.discard(path)
@@ -89,7 +89,7 @@ class FileChanges:
         return True
 
     def _collect(self) -> None:
-        """Read the events after a pause."""
+        """Read the folder events after a pause."""
         assert self._inotify is not None
         loop = asyncio.get_running_loop()
         loop.remove_reader(self._inotify.descriptor)
@@ -122,8 +122,8 @@ class FileChanges:
             self._wake(stem)
 
     def _wake(self, path: str) -> None:
-        for event in self._readers.get(path, ()):
-            event.set()
+        for news in self._readers.get(path, ()):
+            news.set()
 
     def _look_at(self, path: str) -> None:
         self._unwatched.add(path)

@@ -290,10 +290,10 @@ class Shim:
 
     # the controller
 
-    def _say(self, event: bytes) -> None:
+    def _say(self, line: bytes) -> None:
         if self._control >= 0:
             try:
-                os.write(self._control, event + b"\n")
+                os.write(self._control, line + b"\n")
             except OSError:
                 self._left = b""  # the control plane has ended; the next poll shows it
 
