@@ -1,11 +1,13 @@
-"""The processes of a container of Podman, as the kernel knows them: by the control group that is named after its id.
+"""Processes of a container runtime that a killed session left: those in containers, and the commands that it started.
 
 Podman that is killed while it starts a container does not know of its process, and removes the container without ending it.
+Builds, pulls and streams of events run on after the control plane was killed: `end_long_commands` ends them.
 
 Guarantees
-- A process counts only by its control group, which the kernel keeps. An id has 256 random bits, so no other container has it.
-- Another process that gets the pid meanwhile is not ended.
-- Builds of Podman together have some seconds for their end; nothing else is waited for.
+- A process of a container counts only by its control group, which the kernel keeps, and whose name has the container's id.
+  An id has 256 random bits, so no other container has it. Another process that gets the pid meanwhile is not ended.
+- A build, a pull or a stream of events counts by the session in its environment. Only processes of Linux are found.
+- Builds of Podman together have some seconds to remove their own containers; nothing else is waited for.
 
 It imports nothing of Steersman: the reaper uses it too.
 """
