@@ -659,3 +659,9 @@ async def test_an_option_that_a_verb_does_not_have_is_an_error(client):
     with pytest.raises(TypeError, match=r"watch\(\) has no option 'page_size'"):
         async with client.watch(ConfigMap, page_size=1):
             pass
+    for reads in (client, client.metadata):
+        for name in ("page_size", "max_bytes", "limit"):
+            with pytest.raises(TypeError, match=rf"first\(\) has no option '{name}'; its options are fields, labels"):
+                await reads.first(ConfigMap, **{name: 1})
+        with pytest.raises(TypeError, match=r"exists\(\) has no option 'lables'; its options are .*labels"):
+            await reads.exists(ConfigMap, lables={"a": "b"})

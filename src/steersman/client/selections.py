@@ -69,6 +69,7 @@ def check_options(verb: str, selection: Mapping[str, Any], known: type[Selection
     options = known.__optional_keys__
     for name in selection:
         if name not in options:
-            hint = "page_size is the number of objects per request, and first() reads one object"
-            known_names = f"its options are {', '.join(sorted(options))}"
-            raise TypeError(f"{verb}() has no option {name!r}; {hint if name == 'limit' else known_names}")
+            hint = f"its options are {', '.join(sorted(options))}"
+            if name == "limit" and "page_size" in options:
+                hint = "page_size is the number of objects per request, and first() reads one object"
+            raise TypeError(f"{verb}() has no option {name!r}; {hint}")

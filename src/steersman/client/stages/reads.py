@@ -9,7 +9,14 @@ from collections.abc import AsyncGenerator
 from typing import Any, Protocol
 
 from steersman.client.results import ListOf
-from steersman.client.selections import AnyKind, KeyLike, ListSelection, ReadSelection, WatchSelection
+from steersman.client.selections import (
+    AnyKind,
+    KeyLike,
+    ListSelection,
+    ReadSelection,
+    WatchSelection,
+    check_options,
+)
 from steersman.client.watches import Watch
 
 
@@ -56,6 +63,7 @@ async def objects_of(pages: AsyncGenerator[ListOf[Any]]) -> AsyncGenerator[Any]:
 
 async def first_of(reads: Reads, kind: AnyKind, selection: ReadSelection) -> Any:
     """The first object of a collection; None if there is none. An undecodable one raises."""
+    check_options("first", selection, ReadSelection)
     page = await reads.head(kind, selection)
     if page.items:
         return page.items[0]
@@ -66,5 +74,6 @@ async def first_of(reads: Reads, kind: AnyKind, selection: ReadSelection) -> Any
 
 async def exists_in(reads: Reads, kind: AnyKind, selection: ReadSelection) -> bool:
     """Whether a collection has an object, decodable or not."""
+    check_options("exists", selection, ReadSelection)
     page = await reads.head(kind, selection)
     return bool(page.items or page.undecodable)
