@@ -156,6 +156,27 @@ async def test_a_manager_is_for_its_namespaces(client, namespace, elsewhere):
     assert seen == [here.key]
 
 
+async def test_the_first_object_does_not_depend_on_the_order_of_the_namespaces(client, namespace, elsewhere):
+    """It is the first by namespace and name, from the cache and from the server."""
+    first, last = sorted((namespace, elsewhere))
+    labels = {"first": namespace}
+    for kind in (ConfigMap, Secret):
+        for place in (last, first):
+            await client.create(kind(metadata=ObjectMeta(name="same", namespace=place, labels=labels)))
+    await client.create(site("own", namespace))
+
+    async def scenario(ctx, request):
+        for kind in (ConfigMap, Secret):
+            assert (await ctx.client.first(kind, labels=labels)).key.namespace == first
+        assert [each.key.namespace for each in await ctx.client.list(Secret, labels=labels)] == [first, last]
+
+    manager = Manager(client, namespaces=[last, first], uncached=[Secret])
+    seen, reconcile = reconciler_for(manager, scenario)
+    manager.controller(Site).run_with(reconcile)
+    await run(manager)
+    assert seen == [(namespace, "own")]
+
+
 async def test_a_kind_without_a_type_must_say_whether_it_is_namespaced(client, namespace):
     kind = Kind(f"{GROUP}/v1", "Site")
     await client.create(site("here", namespace))

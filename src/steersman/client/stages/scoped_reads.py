@@ -4,7 +4,8 @@ Guarantees
 - Every read passes this stage unless a cache of the same scope answers it. No option of a read widens the scope.
 - A key or a namespace outside the scope is an error that says so. An object that the selectors leave out is missing.
 - A live read of a key or namespace that the caller names ignores the scope; other live reads keep it.
-- A scope of several namespaces is read one by one, and an error names the namespace. Each has its own pages and state.
+- A scope of several namespaces is read one by one, in alphabetical order, and an error names the namespace. Each has its
+  own pages and state.
 """
 
 from __future__ import annotations
@@ -158,7 +159,7 @@ class ScopedReads:
         if namespace or not scope.namespaces:
             return (narrowed,)
         parts = tuple(copy(narrowed) for _ in scope.namespaces)
-        for part, each in zip(parts, scope.namespaces, strict=True):
+        for part, each in zip(parts, sorted(scope.namespaces), strict=True):
             part["namespace"] = each
         return parts
 
