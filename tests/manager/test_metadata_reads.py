@@ -9,7 +9,7 @@ from steersman.aio import Supervisor
 from steersman.cache import KindOptions
 from steersman.errors import NotCached, NotFound
 from steersman.kinds.core_v1 import ConfigMap, Secret
-from steersman.objects import PartialObjectMetadata
+from steersman.objects import PartialObjectMetadata, tree_of
 
 LABELS = {"kept": "yes"}
 
@@ -84,7 +84,7 @@ async def test_metadata_comes_from_the_cache(client, namespace, secret, kind):
 
 @pytest.mark.parametrize("kind", [Secret, Kind("v1", "Secret")], ids=["class", "kind"])
 async def test_a_typed_read_is_refused_in_words(client, namespace, secret, kind):
-    """An object typed as a Secret without its data would be believed; with a selector it is refused as well."""
+    """An object typed as a Secret without its data would be believed."""
     options = KindOptions(metadata_only=True, namespaces=(namespace,))
     manager = Manager(client, name="meta", namespaces=(namespace,), kinds={Secret: options})
     manager.index(Secret, "kept", lambda obj: [])
@@ -93,10 +93,8 @@ async def test_a_typed_read_is_refused_in_words(client, namespace, secret, kind)
         words = r"Secret is cached as metadata alone.*client\.metadata.*client\.live.*kinds=\{Secret: KindOptions\(\)\}"
         for read in (
             ctx.client.get(kind, secret.key),
-            ctx.client.get(kind, secret.key, resource_version="0"),
             ctx.client.find(kind, secret.key),
             ctx.client.list(kind),
-            ctx.client.list(kind, fields={"type": "Opaque"}),
             ctx.client.first(kind),
             ctx.client.exists(kind),
             ctx.client.owned_by(kind, "uid"),
@@ -109,5 +107,25 @@ async def test_a_typed_read_is_refused_in_words(client, namespace, secret, kind)
             await ctx.client.metadata.owned_by(ConfigMap, "uid")
         with pytest.raises(NotFound):
             await ctx.client.metadata.get(kind, (namespace, "none"))
+
+    await played(manager, scenario)
+
+
+@pytest.mark.parametrize("kind", [Secret, Kind("v1", "Secret")], ids=["class", "kind"])
+async def test_a_read_that_no_cache_answers_returns_whole_objects(client, namespace, secret, kind):
+    """Reads by fields, in a certain version and in pages go to the server, whatever the cache has of the kind."""
+    options = KindOptions(metadata_only=True, namespaces=(namespace,))
+    manager = Manager(client, name="meta", namespaces=(namespace,), kinds={Secret: options})
+
+    async def scenario(ctx):
+        opaque = {"namespace": namespace, "fields": {"type": "Opaque"}}
+        found = [
+            await ctx.client.get(kind, secret.key, resource_version="0"),
+            *await ctx.client.list(kind, **opaque),
+            await ctx.client.first(kind, **opaque),
+            *[each async for each in ctx.client.iterate(kind, namespace=namespace)],
+        ]
+        assert [tree_of(each).get("data") for each in found] == [tree_of(secret)["data"]] * 4
+        assert await ctx.client.exists(kind, **opaque)
 
     await played(manager, scenario)

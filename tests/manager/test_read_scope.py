@@ -232,9 +232,9 @@ SERVER = {"fields", "resource_version"}
 def _form_refusal(read, scope, manager_namespaces):
     if read.verb in INDEXED and (scope.uncached or read.metadata != scope.metadata_only):
         return NotCached
-    if not read.metadata and scope.metadata_only:
-        return NotCached
     from_server = scope.uncached or (read.metadata and not scope.metadata_only) or _options(read).keys() & SERVER
+    if not read.metadata and scope.metadata_only and not from_server:
+        return NotCached
     # A cache of several namespaces must know whether a kind is namespaced.
     return ValueError if read.untyped and manager_namespaces and not scope.said and not from_server else None
 

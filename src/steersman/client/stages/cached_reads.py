@@ -19,7 +19,8 @@ _SELECTS = frozenset({"namespace", "labels", "page_size"})
 class CachedReads:
     """Answers get, list and head from a cache, in the scope of the stage below.
 
-    Requests for a resource version, or with field selectors, go to the server, and so do pages and watches.
+    Requests for a resource version, or with field selectors, go to the server, in whichever form the kind is cached. So do
+    pages and watches.
     """
 
     def __init__(self, cache: CachedForm, server: ScopedReads) -> None:
@@ -34,7 +35,7 @@ class CachedReads:
         """Read one object."""
         kinds = self._server.kinds
         binding = kinds.get(kind)  # raises for an argument that is not a kind
-        if not self._cache.answers(kind) or resource_version is not None:
+        if resource_version is not None or not self._cache.answers(kind):
             return await self._server.get(kind, key, resource_version)
         try:
             binding = binding or await kinds.bind(kind)
@@ -57,7 +58,7 @@ class CachedReads:
 
     def _answers(self, kind: AnyKind, selection: ReadSelection) -> bool:
         self._server.kinds.get(kind)  # raises for an argument that is not a kind
-        return self._cache.answers(kind) and not selection.keys() - _SELECTS
+        return not selection.keys() - _SELECTS and self._cache.answers(kind)
 
     def pages(self, kind: AnyKind, selection: ListSelection) -> AsyncGenerator[ListOf[Any]]:
         """Read a collection page by page, from the server."""
