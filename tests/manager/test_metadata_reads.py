@@ -68,7 +68,7 @@ async def test_metadata_comes_from_the_cache(client, namespace, secret, kind):
             await reads.get(kind, secret.key),
             await reads.first(kind, labels=LABELS),
             *await reads.list(kind, namespace=namespace),
-            *await reads.by_index(Secret, "kept", "yes"),
+            *await reads.by_index(kind, "kept", "yes"),
         ]
         assert [type(each) for each in found] == [PartialObjectMetadata] * 4
         assert {each.uid for each in found} == {secret.uid}
@@ -98,7 +98,7 @@ async def test_a_typed_read_is_refused_in_words(client, namespace, secret, kind)
             ctx.client.first(kind),
             ctx.client.exists(kind),
             ctx.client.owned_by(kind, "uid"),
-            ctx.client.by_index(Secret, "kept", "yes"),
+            ctx.client.by_index(kind, "kept", "yes"),
         ):
             with pytest.raises(NotCached, match=words):
                 await read

@@ -231,8 +231,9 @@ class CacheReader:
     ) -> ListOf[Any]:
         """Read the objects that an index (see `Cache.add_index`) has under a value, in all namespaces or in one."""
         self._refuse_uncached(kind, f"index {name!r}")
-        function = self._cache.index_function(kind, name)
         informer = _listed(await self._informer(kind))
+        # The cache may have metadata under the other name of the kind, and the index with it.
+        function = self._cache.index_function(informer.kind, name)
         if namespace:
             self._check(informer, namespace)
 
