@@ -194,6 +194,36 @@ def test_writes_to_the_restored_server_are_visible_after_an_older_list():
     assert theirs is None
 
 
+def test_a_relist_that_shows_a_restore_does_not_answer_a_read(caplog):
+    """Many outcomes are unknown, so one list settles them all; a list of another epoch may be older than the writes."""
+    written = [f"written-{number}" for number in range(40)]
+    added = [frame("ADDED", config_map(name, 25)) for name in written]
+    lists = iter(
+        [
+            saying(bookmark(100, end=True)),
+            saying(bookmark(20, end=True)),
+            saying(*added, bookmark(30, end=True)),
+        ]
+    )
+
+    def answer(query):
+        if is_initial(query):
+            return next(lists)
+        return saying() if is_watch(query) else (200, page(20))
+
+    async def scenario():
+        client = Client(InProcessTransport(Server(answer)), field_manager="tests", namespace="default")
+        async with client, Cache(client) as cache:
+            await cache.informer(ConfigMap).wait_synced()
+            for name in written:
+                cache.record_unknown(ConfigMap, Key("default", name))
+            found = await cache.reader().list(ConfigMap)
+            return sorted(each.key.name for each in found), cache.informer(ConfigMap).overlay.live_keys()
+
+    assert run_virtual(scenario())[0] == (sorted(written), [])
+    assert RESTORED in caplog.text
+
+
 def test_an_expired_watch_does_not_end_an_outage(caplog):
     """A server accepts the watch and then says that its version is too old: until the next list, the cache is as old as before."""
     caplog.set_level(logging.INFO, "steersman.cache")

@@ -390,10 +390,14 @@ class CacheReader:
             for key in keys:
                 await self._current(informer, key)
             return
-        doubts = {key: informer.overlay.doubts(key) for key in keys}
-        await informer.refresh()
+        overlay = informer.overlay
+        while True:
+            epoch, doubts = overlay.epoch, {key: overlay.doubts(key) for key in keys}
+            await informer.refresh()
+            if overlay.epoch == epoch:
+                break  # a list that begins an epoch may be older than our writes to the restored server
         for key, count in doubts.items():
-            informer.overlay.record_refreshed(key, doubts=count)
+            overlay.record_refreshed(key, doubts=count)
 
     async def _current(self, informer: Informer[Any], key: Key) -> StoredObject | None:
         """Return the visible state of a key, with a live read if the overlay requires one."""
