@@ -1,6 +1,7 @@
 """Objects that belong to an owner by their labels: adopted as orphans, released when the labels change, never stolen."""
 
 import asyncio
+import logging
 from contextlib import asynccontextmanager
 
 import pytest
@@ -9,10 +10,11 @@ from patterns.declaring import own
 from samples.site import Site
 from steersman import Done, Manager, MergePatch, ObjectMeta
 from steersman.aio import Supervisor
+from steersman.cache import KindOptions
 from steersman.controller import claim, claiming
 from steersman.errors import Conflict, OwnershipError
 from steersman.kinds.core_v1 import ConfigMap, Namespace
-from steersman.objects import Key, Selector, controller_of, owner_reference
+from steersman.objects import Key, PartialObjectMetadata, Selector, controller_of, owner_reference
 from steersman.patterns import Outputs, child, reconciles
 from steersman.testing import eventually
 
@@ -42,10 +44,9 @@ async def pages(site: Site, out: Outputs) -> Done:
 
 
 @asynccontextmanager
-async def managing(client, namespace, *, name="pages", add=None):
-    manager = Manager(
-        client.with_transport(lambda inner: inner, field_manager=name), name=name, namespaces=[namespace], grace=1
-    )
+async def managing(client, namespace, *, name="pages", add=None, kinds=None):
+    own_client = client.with_transport(lambda inner: inner, field_manager=name)
+    manager = Manager(own_client, name=name, namespaces=[namespace], grace=1, kinds=kinds)
     manager.add(pages) if add is None else add(manager)
     async with Supervisor() as tasks:
         tasks.start(manager.run(signals=False), name="manager")
@@ -219,18 +220,23 @@ async def test_an_owner_that_is_gone_or_going_adopts_nothing(client, home, names
     assert controller_of(await client.get(ConfigMap, orphan.key)) is None
 
 
-async def test_the_bare_runtime_claims_too(client, home, namespace):
-    got = []
+@pytest.mark.parametrize("metadata_only", [False, True], ids=["whole", "metadata"])
+async def test_the_bare_runtime_claims_too(client, home, namespace, metadata_only, caplog):
+    """A claim needs only metadata, so a controller that caches nothing else of the kind can claim too."""
+    got, forms = [], set()
+    caplog.set_level(logging.INFO, "steersman")
 
     async def reconcile(ctx, request):
         site = await ctx.client.find(Site, request.key)
         if site is not None:
-            got.append(sorted(each.key.name for each in await claim(ctx, site, ConfigMap, labels_of(site))))
+            claimed = await claim(ctx, site, ConfigMap, labels_of(site))
+            forms.update(type(each) for each in claimed)
+            got.append(sorted(each.key.name for each in claimed))
         return Done()
 
     def add(manager):
-        builder = manager.controller(Site).owns(ConfigMap)
-        builder.watches(ConfigMap, map=claiming(Site, labels_of)).run_with(reconcile)
+        builder = manager.controller(Site).owns(ConfigMap, metadata_only=metadata_only)
+        builder.watches(ConfigMap, map=claiming(Site, labels_of), metadata_only=metadata_only).run_with(reconcile)
 
     async with managing(client, namespace, add=add):
         await client.create(page("one", namespace))
@@ -240,6 +246,26 @@ async def test_the_bare_runtime_claims_too(client, home, namespace):
         await client.patch(ConfigMap, (namespace, "one"), MergePatch({"metadata": {"labels": {"app": "mail"}}}))
         await eventually(lambda: got and got[-1] == ["two"])
     assert (await client.get(ConfigMap, (namespace, "one"))).metadata.owner_references is None
+    assert forms == {PartialObjectMetadata if metadata_only else ConfigMap}
+    assert f"adopted ConfigMap {namespace}/one" in caplog.text
+
+
+async def test_a_pattern_claims_objects_of_a_kind_that_is_cached_as_metadata(client, home, namespace):
+    got = []
+
+    @reconciles(Site, children=(child(ConfigMap, claims=labels_of),))
+    async def readers(site: Site, out: Outputs) -> Done:
+        got.append([(type(each), each.key.name) for each in out.claimed(ConfigMap)])
+        return Done()
+
+    kinds = {ConfigMap: KindOptions(metadata_only=True, namespaces=(namespace,))}
+    async with managing(client, namespace, add=lambda manager: manager.add(readers), kinds=kinds):
+        orphan = await client.create(page("one", namespace))
+        await eventually(lambda: got and got[-1] == [(PartialObjectMetadata, "one")])
+        assert controller_of(await client.get(ConfigMap, orphan.key)).uid == home.uid
+        await client.patch(ConfigMap, orphan.key, MergePatch({"metadata": {"labels": {"app": "mail"}}}))
+        await eventually(lambda: got[-1] == [])
+    assert (await client.get(ConfigMap, orphan.key)).metadata.owner_references is None
 
 
 async def test_mistakes_are_named(client, home, namespace):

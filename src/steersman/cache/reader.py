@@ -120,9 +120,13 @@ class CacheReader:
 
     def answers(self, kind: type[Any] | Kind) -> bool:
         """Whether whole objects of a kind are for this reader: always. Raise `NotCached` if only metadata is cached."""
-        if self._cache.is_metadata_only(kind):
+        if self.has_metadata_alone(kind):
             raise _metadata_alone(kind)
         return True
+
+    def has_metadata_alone(self, kind: type[Any] | Kind) -> bool:
+        """Whether only the metadata of a kind is cached, so that `metadata` reads it."""
+        return self._cache.is_metadata_only(kind)
 
     @property
     def epoch(self) -> int:

@@ -8,6 +8,7 @@ Guarantees
 - Each write names the uid and the resource version that was seen. If two owners want the same orphan, one gets it and
   the other gets a `Conflict`, which the runtime retries. A recreated object is a different object.
 - An owner that is being deleted adopts and releases nothing.
+- `claim` needs only metadata: of a kind that is cached so, it reads and returns `PartialObjectMetadata`.
 - Empty labels would adopt everything. A function that returns them without reading its owner is rejected where it is
   declared, and any other one when it is called.
 """
@@ -37,18 +38,22 @@ async def claim(
 
     Example: ``pods = await claim(ctx, site, Pod, {"app": site.key.name})``. With ``mark``, adopted objects get an
     annotation of this name, and only objects that have it are released. With ``part``, adoptions are written under the
-    field manager ``NAME/PART``.
+    field manager ``NAME/PART``. Of a kind that is cached as metadata alone, the objects are `PartialObjectMetadata`.
     """
     selector = _checked(owner, kind, labels)
     namespace = owner.key.namespace or None
-    candidates: dict[str, Any] = {candidate.uid: candidate for candidate in await ctx.client.owned_by(kind, owner)}
-    for candidate in await ctx.client.list(kind, namespace=namespace, labels=selector):
+    metadata_alone = internal_client(ctx).has_metadata_alone(kind)
+    reads: Any = ctx.client.metadata if metadata_alone else ctx.client
+    candidates: dict[str, Any] = {candidate.uid: candidate for candidate in await reads.owned_by(kind, owner)}
+    for candidate in await reads.list(kind, namespace=namespace, labels=selector):
         candidates.setdefault(candidate.uid, candidate)
     claims = _Claims(ctx, owner, kind, mark, part)
     kept: list[Any] = []
     for candidate in candidates.values():
         claimed = await claims.judge(candidate, matches=selector.matches(candidate.metadata.labels))
-        if claimed is not None:
+        if metadata_alone and claimed is not None and claimed is not candidate:
+            claimed = await reads.find(kind, candidate.key)  # the response to an adoption is a whole object
+        if claimed is not None and claimed.uid == candidate.uid:
             kept.append(claimed)
     if claims.conflicts:
         raise claims.conflicts[0]
@@ -122,6 +127,7 @@ class _Claims:
         self._ctx = ctx
         self._owner = owner
         self._kind = kind
+        self._name = kind_name(cast("KindLike", kind))
         self._mark = mark
         self._client = internal_client(ctx).writing_as(part) if part else ctx.client
         #: Whether the server still has the owner; None before it was read.
@@ -161,13 +167,13 @@ class _Claims:
         own = to_json(owner_reference(self._owner))
         adopted = await self._write(obj, [*others, own], mark="true")
         if adopted is not None:
-            self._ctx.logger.info("%s: adopted %s %s", self._ctx.request, obj.kind, obj.key)
+            self._ctx.logger.info("%s: adopted %s %s", self._ctx.request, self._name, obj.key)
         return adopted
 
     async def _release(self, obj: Any) -> None:
         others = [reference for reference in _references(obj) if reference.get("uid") != self._owner.uid]
         if await self._write(obj, others or None, mark=None) is not None:
-            self._ctx.logger.info("%s: released %s %s", self._ctx.request, obj.kind, obj.key)
+            self._ctx.logger.info("%s: released %s %s", self._ctx.request, self._name, obj.key)
 
     async def _write(self, obj: Any, references: list[dict[str, Any]] | None, *, mark: str | None) -> Any:
         metadata: dict[str, Any] = {
@@ -186,7 +192,7 @@ class _Claims:
         except Invalid as error:
             if all(cause.field != "metadata.uid" for cause in error.causes):
                 raise
-            message = f"{obj.kind} {obj.key} was recreated: it no longer has uid {obj.uid}"
+            message = f"{self._name} {obj.key} was recreated: it no longer has uid {obj.uid}"
             self.conflicts.append(Conflict(ApiStatus(message=message, reason="Conflict", code=409), tried=error.tried))
         return None
 

@@ -123,6 +123,11 @@ class InternalClient(Verbs):
         """View an object of a cached kind without decoding it; None if it is missing. The key must be complete."""
         return await self.pipeline.cached(kind, "a view").view(kind, key)
 
+    def has_metadata_alone(self, kind: type[Any] | Kind) -> bool:
+        """Whether the cache has only the metadata of a kind: ``ctx.client.metadata`` reads it."""
+        cache = self.pipeline.cache
+        return cache is not None and cache.has_metadata_alone(kind)
+
     def leaves_out(self, kind: type[Any] | Kind, labels: Mapping[str, str]) -> str:
         """The label selector of the cache, if it leaves out objects of a kind with these labels; empty otherwise."""
         return self.pipeline.cached(kind, "a selector").leaves_out(kind, labels)
