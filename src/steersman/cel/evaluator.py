@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, cast
 
 from steersman.cel.access import element_of, field_of, holds, optional_field_of, shown_key
-from steersman.cel.comprehensions import Folding
+from steersman.cel.comprehensions import Variables, compile_fold
 from steersman.cel.costs.runtime import charge_of
 from steersman.cel.data import ObjectData
 from steersman.cel.execution import Frame, Program, Step
@@ -78,14 +78,16 @@ def program(root: Node, variables: Sequence[str] = ()) -> Program:
 
     Without ``variables``, those are self and oldSelf.
     """
-    planner = _Planner()
-    planner.declare(variables)
-    step = planner.plan(root)
-    return Program(step, planner.slots)
+    declared = Variables(variables)
+    step = _Compiler(declared).compile(root)
+    return Program(step, declared.slots)
 
 
-class _Planner(Folding):
-    def plan(self, node: Node) -> Step:  # noqa: PLR0911 - one answer for each kind
+class _Compiler:
+    def __init__(self, variables: Variables) -> None:
+        self._variables = variables
+
+    def compile(self, node: Node) -> Step:  # noqa: PLR0911 - one answer for each kind
         known, value = self.constant(node)
         if known:
             return lambda _: value
@@ -101,7 +103,7 @@ class _Planner(Folding):
             case MapOf():
                 return self._map(node)
             case Fold():
-                return self.fold(node)
+                return compile_fold(node, self._variables, self.compile)
             case Struct():
                 return self._struct(node)
             case _:
@@ -129,7 +131,7 @@ class _Planner(Folding):
                 return False, None
 
     def _struct(self, node: Struct) -> Step:
-        parts = [(name, self.plan(value), optional) for _, name, value, optional in node.fields]
+        parts = [(name, self.compile(value), optional) for _, name, value, optional in node.fields]
         kind = node.name
 
         def make(frame: Frame) -> Any:
@@ -148,7 +150,7 @@ class _Planner(Folding):
 
     def _ident(self, node: Ident) -> Step:
         name = node.name.removeprefix(".")
-        slot = self.slot_of(name)
+        slot = self._variables.slot_of(name)
         if slot is not None:
 
             def from_slot(frame: Frame) -> Any:
@@ -182,7 +184,7 @@ class _Planner(Folding):
         attribute = isinstance(node, Ident | Select) or (
             isinstance(node, Call) and node.function in {"_[_]", "_[?_]", "_?._", "_?_:_"}
         )
-        return self.plan(node), 1 if attribute else 2
+        return self.compile(node), 1 if attribute else 2
 
     def _select(self, node: Select) -> Step:
         operand, cost = self._operand(node.operand)
@@ -220,9 +222,9 @@ class _Planner(Folding):
     def _call(self, node: Call) -> Step:  # noqa: PLR0911 - one answer for each kind
         match node.function:
             case "_&&_":
-                return self._junction([self.plan(arg) for arg in node.args], decides=False)
+                return self._junction([self.compile(arg) for arg in node.args], decides=False)
             case "_||_":
-                return self._junction([self.plan(arg) for arg in node.args], decides=True)
+                return self._junction([self.compile(arg) for arg in node.args], decides=True)
             case "_?_:_":
                 return self._conditional(node)
             case "_==_" | "_!=_":
@@ -232,7 +234,7 @@ class _Planner(Folding):
             case "@in":
                 return self._in(node)
             case "or" | "orValue" if node.target is not None:
-                return self._or(node.function, self.plan(node.target), self.plan(node.args[0]))
+                return self._or(node.function, self.compile(node.target), self.compile(node.args[0]))
             case function if function in _COMPARISONS:
                 return self._comparison(node)
             case "_+_" | "_-_" | "_*_" | "_/_" | "_%_":
@@ -253,7 +255,7 @@ class _Planner(Folding):
                     continue
                 if value is decides:
                     return decides
-                if value is not (not decides):
+                if not isinstance(value, bool):
                     error = error or no_overload()
             if error is not None:
                 raise error
@@ -262,7 +264,7 @@ class _Planner(Folding):
         return joined
 
     def _conditional(self, node: Call) -> Step:
-        condition, then, otherwise = (self.plan(arg) for arg in node.args)
+        condition, then, otherwise = (self.compile(arg) for arg in node.args)
         # A path as a branch belongs to the path of the conditional, which is charged once.
         less, less_otherwise = (int(isinstance(arg, Ident | Select)) for arg in node.args[1:])
 
@@ -279,7 +281,7 @@ class _Planner(Folding):
         return conditional
 
     def _equality(self, node: Call) -> Step:
-        one, two = (self.plan(arg) for arg in node.args)
+        one, two = (self.compile(arg) for arg in node.args)
         simple = all(arg.type.kind in _SIMPLE for arg in node.args)
         wanted = node.function == "_==_"
 
@@ -300,7 +302,7 @@ class _Planner(Folding):
         return equality
 
     def _comparison(self, node: Call) -> Step:
-        one, two = (self.plan(arg) for arg in node.args)
+        one, two = (self.compile(arg) for arg in node.args)
         decide = _COMPARISONS[node.function]
         texts = len(node.overloads) == 1 and node.overloads[0].endswith(("_string", "_bytes"))
         function = node.function
@@ -316,7 +318,7 @@ class _Planner(Folding):
         return comparison
 
     def _arithmetic(self, node: Call) -> Step:
-        one, two = (self.plan(arg) for arg in node.args)
+        one, two = (self.compile(arg) for arg in node.args)
         operate = ARITHMETIC[node.function]
         charge = charge_of(node)
         if isinstance(charge, int):
@@ -339,7 +341,7 @@ class _Planner(Folding):
 
     def _index(self, node: Call) -> Step:
         operand, cost = self._operand(node.args[0])
-        key = self.plan(node.args[1])
+        key = self.compile(node.args[1])
         named = isinstance(node.args[1], Ident)
         optional = node.function != "_[_]"
 
@@ -364,7 +366,7 @@ class _Planner(Folding):
         return index
 
     def _in(self, node: Call) -> Step:
-        item = self.plan(node.args[0])
+        item = self.compile(node.args[0])
         known, held = self.constant(node.args[1])
         members = cast("list[Any]", held) if known and isinstance(held, list) else None
         if members is not None and all(is_ordered(one) and not isinstance(one, bytes) for one in members):
@@ -374,7 +376,7 @@ class _Planner(Folding):
                 return any(equal(value, member) for member in members)
 
             return in_constants
-        container = self.plan(node.args[1])
+        container = self.compile(node.args[1])
         sized = node.overloads == ("in_list",)
 
         def contains(frame: Frame) -> Any:
@@ -398,7 +400,7 @@ class _Planner(Folding):
 
     def _function(self, node: Call) -> Step:
         nodes = [node.target, *node.args] if node.target is not None else node.args
-        args = [self.plan(arg) for arg in nodes]
+        args = [self.compile(arg) for arg in nodes]
         known = FUNCTIONS.get(node.function.removeprefix("."))
         if known is None:
             raise CelError(f"no such overload: {node.function}")
@@ -431,7 +433,7 @@ class _Planner(Folding):
         return function
 
     def _list(self, node: ListOf) -> Step:
-        parts = [(self.plan(element), at in node.optional) for at, element in enumerate(node.elements)]
+        parts = [(self.compile(element), at in node.optional) for at, element in enumerate(node.elements)]
 
         def listing(frame: Frame) -> Any:
             made: list[Any] = []
@@ -451,7 +453,7 @@ class _Planner(Folding):
         return listing
 
     def _map(self, node: MapOf) -> Step:
-        parts = [(self.plan(key), self.plan(value), optional) for key, value, optional in node.entries]
+        parts = [(self.compile(key), self.compile(value), optional) for key, value, optional in node.entries]
 
         def mapping(frame: Frame) -> Any:
             made: dict[Any, Any] = {}
