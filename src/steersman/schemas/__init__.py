@@ -16,9 +16,10 @@ from steersman.schemas.admission import DefaultsTooLarge as DefaultsTooLarge, ad
 from steersman.schemas.checks import problems as problems, validate as validate
 from steersman.schemas.definition import crd_for as crd_for, crd_yaml as crd_yaml
 from steersman.schemas.embedded_objects import embedded_problems as embedded_problems
+from steersman.schemas.form_constraints import constraint_check as constraint_check
 from steersman.schemas.list_types import list_type_problems as list_type_problems
 from steersman.schemas.object_form import ObjectForm as ObjectForm, form_of as form_of
-from steersman.schemas.quick_validation import constraint_check as constraint_check, quick_check as quick_check
+from steersman.schemas.quick_validation import quick_check as quick_check
 from steersman.schemas.structural_schema import (
     QUANTITY_PATTERN as QUANTITY_PATTERN,
     Misuse as Misuse,

@@ -4,8 +4,9 @@ Guarantees
 - If `quick_check(schema)(tree)` is true, then `validate_tree(schema, admitted(schema, tree))` finds nothing.
 - False means undecided: rare and intricate cases are left to the full validation.
 
-A schema becomes a tree of closures, made once per class. They check the tree as it is written, so valid objects need
-neither pruning nor defaulting.
+A schema becomes a tree of closures, made once per class or definition. They check the tree as it is written, so valid
+objects need neither pruning nor defaulting. `problems` uses them for objects of a class; the API server uses them for
+custom objects that `form_constraints` leaves undecided.
 """
 
 from __future__ import annotations
@@ -20,77 +21,27 @@ Schema = Mapping[str, Any]
 Check = Callable[[Any], bool]
 
 _INT_OR_STRING = [{"type": "integer"}, {"type": "string"}]
-_LISTED = ("anyOf", "allOf", "oneOf", "not", "x-kubernetes-embedded-resource")
+_LEFT_TO_FULL_VALIDATION = ("anyOf", "allOf", "oneOf", "not", "x-kubernetes-embedded-resource")
 _DOCUMENTATION = frozenset({"description", "title", "example", "externalDocs", "x-kubernetes-validations"})
 _BITS = {"int32": 31}
 
 
 def quick_check(schema: Schema) -> Check:
     """Compile a schema into a function that returns True for valid trees, and False if undecided."""
-    check = _unknown if any(schema.get(name) for name in _LISTED) and not _is_int_or_string(schema) else _typed(schema)
+    check = undecided if is_undecidable(schema) else _typed(schema)
     if schema.get("nullable") and not schema.get("enum"):
         return lambda value: value is None or check(value)
     return check
 
 
-def constraint_check(schema: Schema) -> Check | None:
-    """Like `quick_check`, for trees that have the form of `form_of`. None if their form is all there is to check."""
-    if (any(schema.get(name) for name in _LISTED) and not _is_int_or_string(schema)) or schema.get("enum"):
-        return quick_check(schema)
-    match schema.get("type"):
-        case "boolean":
-            check = None
-        case "string":
-            check = _text(schema) if schema.keys() & {"format", "pattern"} else None
-        case "array":
-            check = _list_constraints(schema)
-        case "object":
-            check = _object_constraints(schema)
-        case _:
-            return quick_check(schema)
-    if check is not None and schema.get("nullable"):
-        return lambda value: value is None or check(value)
-    return check
-
-
-def _list_constraints(schema: Schema) -> Check | None:
-    item, distinct = constraint_check(schema.get("items") or {}), _distinct(schema)
-    fewest, most = schema.get("minItems", 0), schema.get("maxItems")
-    if item is None and distinct is None and not fewest and most is None:
-        return None
-    return lambda value: (
-        fewest <= len(value)
-        and (most is None or len(value) <= most)
-        and (item is None or all(map(item, value)))
-        and (distinct is None or distinct(value))
-    )
-
-
-def _object_constraints(schema: Schema) -> Check | None:
-    if schema.get("minProperties") or schema.get("maxProperties") is not None:
-        return _counted(schema)
-    additional: Any = schema.get("additionalProperties")
-    if isinstance(additional, Mapping):
-        entry = constraint_check(cast("Schema", additional))
-        return entry and (lambda value: all(map(entry, value.values())))
-    properties: Schema = schema.get("properties") or {}
-    if additional is False or not properties.keys() >= set(schema.get("required") or ()):
-        return _unknown
-    checks = [(name, test) for name, inner in properties.items() if (test := constraint_check(inner)) is not None]
-    if not checks:
-        return None
-
-    def check(value: Any) -> bool:
-        for name, test in checks:  # noqa: SIM110 - a loop is faster than a generator
-            if name in value and not test(value[name]):
-                return False
-        return True
-
-    return check
-
-
-def _unknown(_: Any) -> bool:
+def undecided(_: Any) -> bool:
+    """The check that leaves every value to the full validation."""
     return False
+
+
+def is_undecidable(schema: Schema) -> bool:
+    """Whether a schema has keywords that only the full validation checks."""
+    return any(schema.get(name) for name in _LEFT_TO_FULL_VALIDATION) and not _is_int_or_string(schema)
 
 
 def _is_int_or_string(schema: Schema) -> bool:
@@ -101,15 +52,12 @@ def _typed(schema: Schema) -> Check:
     if schema.get("enum"):
         return _one_of(schema)
     if _is_int_or_string(schema):
-        text, whole = _text(schema, ("integer", "string")), _integer(schema)
+        text, whole = text_check(schema, ("integer", "string")), _integer(schema)
         return lambda value: text(value) or whole(value)
     if schema.keys() - _DOCUMENTATION == {"x-kubernetes-preserve-unknown-fields"}:
         return lambda value: value is not None
-    return _MAKERS.get(schema.get("type", ""), _never)(schema)
-
-
-def _never(_: Schema) -> Check:
-    return _unknown
+    make = _CHECKS.get(schema.get("type", ""))
+    return make(schema) if make is not None else undecided
 
 
 def _boolean(_: Schema) -> Check:
@@ -120,18 +68,19 @@ def _one_of(schema: Schema) -> Check:
     kind = {"string": str, "integer": int}.get(schema.get("type", ""))
     allowed = frozenset(value for value in schema["enum"] if type(value) is kind)
     if kind is None or schema.keys() - _DOCUMENTATION - {"type", "enum", "default", "format"}:
-        return _unknown
+        return undecided
     return lambda value: type(value) is kind and value in allowed
 
 
-def _text(schema: Schema, types: tuple[str, ...] = ("string",)) -> Check:
+def text_check(schema: Schema, types: tuple[str, ...] = ("string",)) -> Check:
+    """The check of a string, or of an int-or-string that is one; ``types`` decide which formats are enforced."""
     shortest, longest = schema.get("minLength", 0), schema.get("maxLength")
     format_ = enforced_format(types, schema.get("format", ""))
     pattern = schema.get("pattern")
     try:
         matches = Expression(pattern).matches if pattern else None
     except ValueError:
-        return _unknown
+        return undecided
     if longest is None and not shortest and not format_ and matches is None:
         return lambda value: type(value) is str
 
@@ -158,7 +107,7 @@ def _integer(schema: Schema) -> Check:
     if any(
         isinstance(bound, float) or not -(2**53) <= bound <= 2**53 for bound in bounds if bound not in {least, most}
     ):
-        return _unknown  # the server holds bounds as floats
+        return undecided  # the server holds bounds as floats
     least = max(least, bounds[0] + bool(schema.get("exclusiveMinimum")))
     most = min(most, bounds[1] - bool(schema.get("exclusiveMaximum")))
     if factor == 1:
@@ -170,15 +119,15 @@ def _number(schema: Schema) -> Check:
     if schema.get("format") == "float" or any(
         schema.get(name) is not None for name in ("minimum", "maximum", "multipleOf")
     ):
-        return _unknown
+        return undecided
     return lambda value: type(value) is float or (type(value) is int and -(2**63) <= value < 2**63)
 
 
 def _array(schema: Schema) -> Check:
     items: Schema | None = schema.get("items")
-    item = quick_check(items) if items is not None else _unknown
+    item = quick_check(items) if items is not None else undecided
     fewest, most = schema.get("minItems", 0), schema.get("maxItems")
-    distinct = _distinct(schema)
+    distinct = distinct_check(schema)
 
     def check(value: Any) -> bool:
         if type(value) is not list or len(cast("list[Any]", value)) < fewest:
@@ -193,13 +142,13 @@ def _array(schema: Schema) -> Check:
     return check
 
 
-def _distinct(schema: Schema) -> Check | None:
-    """Whether the items of a list are distinct; None if they need not be."""
+def distinct_check(schema: Schema) -> Check | None:
+    """The check that the items of a list are distinct; None if they need not be."""
     items: Schema = schema.get("items") or {}
     match schema.get("x-kubernetes-list-type"):
         case "set":
             plain = items.get("type") in {"string", "boolean"}
-            return (lambda value: len(set(value)) == len(value)) if plain else _unknown
+            return (lambda value: len(set(value)) == len(value)) if plain else undecided
         case "map":
             return _distinct_keys(schema["x-kubernetes-list-map-keys"], items)
         case _:
@@ -209,7 +158,7 @@ def _distinct(schema: Schema) -> Check | None:
 def _distinct_keys(keys: list[str], items: Schema) -> Check:
     properties: Schema = items.get("properties") or {}
     if any(properties.get(key, {}).get("type") not in {"string", "boolean", "integer"} for key in keys):
-        return _unknown
+        return undecided
     defaults = [(key, properties[key].get("default")) for key in keys]
 
     def check(value: Any) -> bool:
@@ -223,13 +172,13 @@ def _distinct_keys(keys: list[str], items: Schema) -> Check:
 
 def _object(schema: Schema) -> Check:
     if schema.get("minProperties") or schema.get("maxProperties") is not None:
-        return _counted(schema)
+        return map_size_check(schema)
     additional = schema.get("additionalProperties")
     if isinstance(additional, Mapping) and not schema.get("required"):
         entry = quick_check(cast("Schema", additional))
         return lambda value: type(value) is dict and all(map(entry, cast("dict[str, Any]", value).values()))
     if additional is False or isinstance(additional, Mapping):
-        return _unknown
+        return undecided
     properties: Schema = schema.get("properties") or {}
     checks = {name: quick_check(inner) for name, inner in properties.items()}
     required = [name for name in schema.get("required") or () if properties.get(name, {}).get("default") is None]
@@ -250,17 +199,17 @@ def _object(schema: Schema) -> Check:
     return check
 
 
-def _counted(schema: Schema) -> Check:
-    """A map with limits on its number of entries. For a struct, that number is known only after pruning and defaulting."""
+def map_size_check(schema: Schema) -> Check:
+    """The check of a map with a limited number of entries. A struct's number is known only after pruning and defaulting."""
     if not isinstance(schema.get("additionalProperties"), Mapping):
-        return _unknown
+        return undecided
     fewest, most = schema.get("minProperties", 0), schema.get("maxProperties")
     entries = _object({**schema, "minProperties": None, "maxProperties": None})
     return lambda value: entries(value) and fewest <= len(value) and (most is None or len(value) <= most)
 
 
-_MAKERS: dict[str, Callable[[Schema], Check]] = {
-    "string": _text,
+_CHECKS: dict[str, Callable[[Schema], Check]] = {
+    "string": text_check,
     "integer": _integer,
     "number": _number,
     "boolean": _boolean,
