@@ -15,12 +15,10 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from typing import Any, Generic, Self, TypeVar, overload
 
-import msgspec
-
 from steersman.aio import Supervisor
 from steersman.cache.indexes import IndexFunction
 from steersman.cache.informer import Informer, InformerStatistics
-from steersman.cache.intake import KindOptions
+from steersman.cache.intake import KindOptions, shows_removal
 from steersman.cache.reader import CacheReader
 from steersman.cache.reflector import Settings
 from steersman.cache.store import UnknownIndex
@@ -90,15 +88,15 @@ class Cache:
     ) -> None:
         self.client = client
         self._options = dict(kinds or {})
-        #: A class and a `Kind` may both stand for a kind: what is said for one holds for both.
-        self._said = {kind.gvk(): options for kind, options in self._options.items()}
+        #: The options that the program gave. A class and a `Kind` may both stand for a kind: those of one hold for both.
+        self._given_options = {kind.gvk(): options for kind, options in self._options.items()}
         self._uncached = frozenset(kind.gvk() for kind in uncached)
         self._settings = settings
         self._indexes: dict[type[Any] | Kind, dict[str, IndexFunction]] = {}
         self._shared: dict[type[Any] | Kind, _Shared] = {}
         self._pinned: dict[type[Any] | Kind, _Shared] = {}
         #: The informers of each kind: computed on first use, cleared when an informer starts or stops.
-        self._informers: dict[GroupVersionKind, list[Informer[Any]]] = {}
+        self._informers_by_gvk: dict[GroupVersionKind, list[Informer[Any]]] = {}
         self._tasks: Supervisor | None = None
         #: How often the server was seen to be restored from a backup. Generations and versions of different epochs are
         #: not comparable.
@@ -164,21 +162,21 @@ class Cache:
 
     def scope(self, kind: type[Any] | Kind, namespaced: bool) -> KindScope:  # noqa: FBT001 - as `Scopes` of the client
         """What readers of this cache see of a kind, from the cache or from the server."""
-        options = self._given(kind) or KindOptions()
+        options = self._options_of(kind) or KindOptions()
         namespaces = options.namespaces if namespaced else ()
         return KindScope(namespaces=namespaces, labels=options.labels, fields=options.fields)
 
     def is_metadata_only(self, kind: type[Any] | Kind) -> bool:
         """Whether only the metadata of a kind is cached."""
         shared = self._shared.get(kind)
-        options = self._given(kind) if shared is None else shared.informer.options
+        options = self._options_of(kind) if shared is None else shared.informer.options
         return options is not None and options.metadata_only and not self.is_uncached(kind)
 
     def metadata_kind(self, kind: type[Any] | Kind) -> type[Any] | Kind | None:
         """The kind, or another name of it, of which only metadata is cached; None if it is not cached so."""
         if self.is_metadata_only(kind):
             return kind
-        return next((each.kind for each in self._of_kind(kind) if each.options.metadata_only), None)
+        return next((each.kind for each in self._informers_of(kind) if each.options.metadata_only), None)
 
     def reader(self) -> CacheReader:
         """Return a reader that answers get, list and index reads from the cache."""
@@ -198,30 +196,17 @@ class Cache:
             informer: Informer[Any] = Informer(
                 self.client,
                 kind,
-                options=self._options_of(kind),
+                options=self._informer_options(kind),
                 settings=self._settings,
                 on_restore=self._on_restore,
             )
             for name, function in self._indexes.get(kind, {}).items():
                 informer.add_index(name, function)
             shared = self._shared[kind] = _Shared(informer)
-            self._informers.clear()
+            self._informers_by_gvk.clear()
             self._tasks.start(shared.run(), name=f"informer of {kind.gvk().kind}")
         shared.uses += 1
         return shared
-
-    def _on_restore(self) -> None:
-        self.epoch += 1
-        for shared in self._shared.values():
-            shared.informer.renew()
-
-    def _given(self, kind: type[Any] | Kind) -> KindOptions | None:
-        """The options of a kind, before the namespaces of a manager."""
-        return self._options.get(kind) or self._said.get(kind.gvk())
-
-    def _options_of(self, kind: type[Any] | Kind) -> KindOptions | None:
-        """The options of a kind's informer."""
-        return self._given(kind)
 
     def _release(self, kind: type[Any] | Kind, shared: _Shared) -> None:
         shared.uses -= 1
@@ -229,7 +214,20 @@ class Cache:
             shared.stop.set()
             if self._shared.get(kind) is shared:
                 del self._shared[kind]
-                self._informers.clear()
+                self._informers_by_gvk.clear()
+
+    def _on_restore(self) -> None:
+        self.epoch += 1
+        for shared in self._shared.values():
+            shared.informer.renew()
+
+    def _options_of(self, kind: type[Any] | Kind) -> KindOptions | None:
+        """The options of a kind; None if it has none."""
+        return self._options.get(kind) or self._given_options.get(kind.gvk())
+
+    def _informer_options(self, kind: type[Any] | Kind) -> KindOptions | None:
+        """The options of a kind's informer. A subclass may cache less of the kind."""
+        return self._options_of(kind)
 
     async def key(self, kind: type[Any] | Kind, key: Key | str | tuple[str, str]) -> Key:
         """Resolve a key as the client does: a bare name is in the client's namespace."""
@@ -254,19 +252,20 @@ class Cache:
         raw = raw_bytes(obj)
         if partial or raw is None:
             return
-        if _went_with_its_last_finalizer(raw):
-            self.record_delete(kind or _kind_of(obj), obj.key, uid_of(obj) or "")
+        kind = kind or _kind_of(obj)
+        if shows_removal(raw):
+            self.record_delete(kind, obj.key, uid_of(obj) or "")
             return
-        for shared in self._informers_of(obj, kind):
-            stored = shared.intake.admit_answer(raw)
-            if stored is not None and shared.sync.restoring:
-                shared.overlay.record_unknown(stored.key)
+        for informer in self._informers_of(kind):
+            stored = informer.intake.admit_answer(raw)
+            if stored is not None and informer.sync.restoring:
+                informer.overlay.record_unknown(stored.key)
             elif stored is not None:
-                shared.overlay.record_write(stored, selected=shared.intake.selects(stored, raw))
+                informer.overlay.record_write(stored, selected=informer.intake.selects(stored, raw))
 
     def record_delete(self, kind: type[Any] | Kind, key: Key, uid: str) -> None:
         """Hide a deleted object from every reader, by its uid. Call it only for an object that no finalizer keeps."""
-        for informer in self._of_kind(kind):
+        for informer in self._informers_of(kind):
             if informer.sync.restoring:
                 informer.overlay.record_unknown(key)
             else:
@@ -277,51 +276,21 @@ class Cache:
 
         ``key=None`` means every object of the kind, or every object in ``namespace``.
         """
-        for informer in self._of_kind(kind):
+        for informer in self._informers_of(kind):
             keys = (key,) if key is not None else {*informer.store.keys(), *informer.overlay.touched()}
             for affected in keys:
                 if not namespace or affected.namespace == namespace:
                     informer.overlay.record_unknown(affected)
 
-    def _informers_of(self, obj: Object | Unstructured, kind: type[Any] | Kind | None) -> list[Informer[Any]]:
-        return self._of_kind(kind or _kind_of(obj))
-
-    def _of_kind(self, kind: type[Any] | Kind) -> list[Informer[Any]]:
+    def _informers_of(self, kind: type[Any] | Kind) -> list[Informer[Any]]:
         """Return every informer of the kind: a class and a `Kind` may both stand for it."""
         gvk = kind.gvk()
-        informers = self._informers.get(gvk)
+        informers = self._informers_by_gvk.get(gvk)
         if informers is None:
             informers = [shared.informer for known, shared in self._shared.items() if known.gvk() == gvk]
-            self._informers[gvk] = informers
+            self._informers_by_gvk[gvk] = informers
         return informers
 
 
 def _kind_of(obj: Object | Unstructured) -> type[Any] | Kind:
     return Kind(obj.api_version, obj.kind) if isinstance(obj, Unstructured) else type(obj)
-
-
-class _Held(msgspec.Struct, rename="camel"):
-    """The metadata that decides whether an object stays after its deletion."""
-
-    finalizers: list[str] | None = None
-    deletion_timestamp: str | None = None
-    deletion_grace_period_seconds: int | None = None
-
-
-class _Answer(msgspec.Struct):
-    kind: str = ""
-    metadata: _Held = msgspec.field(default_factory=_Held)
-
-
-_answer_decoder = msgspec.json.Decoder(_Answer)
-
-
-def _went_with_its_last_finalizer(raw: bytes) -> bool:
-    """Whether this write removed the last finalizer, and with it the object. The response still has the old version."""
-    if b'"deletionTimestamp"' not in raw:
-        return False
-    answer = _answer_decoder.decode(raw)
-    held = answer.metadata
-    # A Pod waits for its grace period. A Namespace waits for spec.finalizers; its deletion is left to the watch.
-    waits = held.finalizers or held.deletion_grace_period_seconds != 0 or answer.kind == "Namespace"
-    return held.deletion_timestamp is not None and not waits

@@ -293,3 +293,30 @@ def _field(raw: bytes, path: str) -> str | None:
             return str(value)
         case _:
             return None
+
+
+class _Deletion(msgspec.Struct, rename="camel"):
+    """The metadata that decides whether an object stays after its deletion."""
+
+    finalizers: list[str] | None = None
+    deletion_timestamp: str | None = None
+    deletion_grace_period_seconds: int | None = None
+
+
+class _Answer(msgspec.Struct):
+    kind: str = ""
+    metadata: _Deletion = msgspec.field(default_factory=_Deletion)
+
+
+_answer_decoder = msgspec.json.Decoder(_Answer)
+
+
+def shows_removal(raw: bytes) -> bool:
+    """Whether a write removed the last finalizer, and with it the object. The response still has the old version."""
+    if b'"deletionTimestamp"' not in raw:
+        return False
+    answer = _answer_decoder.decode(raw)
+    metadata = answer.metadata
+    # A Pod waits for its grace period. A Namespace waits for spec.finalizers; its deletion is left to the watch.
+    waits = metadata.finalizers or metadata.deletion_grace_period_seconds != 0 or answer.kind == "Namespace"
+    return metadata.deletion_timestamp is not None and not waits

@@ -63,12 +63,13 @@ class ManagedCache(Cache):
         needed = _needed(blueprints)
         for kind, options in needed.items():
             shared = self._shared.get(kind)
+            given = kind.gvk() in self._given_options
             if shared is None:
-                if kind.gvk() not in self._said:
+                if not given:
                     self._options[kind] = options
                 if not self.is_uncached(kind):
-                    self._options_of(kind)  # raises before anything is held
-            elif shared.informer.options.metadata_only and not options.metadata_only and kind.gvk() not in self._said:
+                    self._informer_options(kind)  # raises before anything is held
+            elif shared.informer.options.metadata_only and not options.metadata_only and not given:
                 name = kind.gvk().kind
                 users = ", ".join(blueprint.name for blueprint in blueprints if kind in blueprint.kinds())
                 raise ValueError(
@@ -100,9 +101,9 @@ class ManagedCache(Cache):
     def _count_kinds(self) -> None:
         self._held_kinds = frozenset(kind for blueprint in self._held.values() for kind in blueprint.kinds())
 
-    def _options_of(self, kind: AnyKind) -> KindOptions | None:
-        options = super()._options_of(kind)
-        if not self._namespaces or kind.gvk() in self._said:
+    def _informer_options(self, kind: AnyKind) -> KindOptions | None:
+        options = super()._informer_options(kind)
+        if not self._namespaces or kind.gvk() in self._given_options:
             return options
         namespaced = _is_namespaced(kind)
         if namespaced is None:
@@ -116,7 +117,7 @@ class ManagedCache(Cache):
     def scope(self, kind: AnyKind, namespaced: bool) -> KindScope:  # noqa: FBT001 - as `Scopes` of the client
         """What a reconcile reads of a kind."""
         scope = super().scope(kind, namespaced)
-        if not namespaced or kind.gvk() in self._said:
+        if not namespaced or kind.gvk() in self._given_options:
             return scope
         return structs.replace(scope, namespaces=self._namespaces)
 
