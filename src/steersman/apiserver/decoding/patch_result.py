@@ -16,9 +16,10 @@ from steersman.apiserver.decoding.json_text import Unrecognized
 from steersman.apiserver.decoding.object_metadata import read_metadata
 from steersman.apiserver.decoding.rejections import unrecognized
 from steersman.apiserver.errors import RequestRejected, bad_request
+from steersman.apiserver.go_types.findings import duplicates
 from steersman.apiserver.go_types.fit import count_fields, field_count
-from steersman.apiserver.go_types.reader import duplicates, parse_pairs
 from steersman.apiserver.go_types.text import Text
+from steersman.apiserver.go_types.written_values import parse_pairs
 from steersman.apiserver.json_trees import decode_tree
 from steersman.apiserver.registry.definition import Definition, Tree
 from steersman.apiserver.request import ServerRequest

@@ -3,44 +3,46 @@
 Most bodies need none of this: `steersman.apiserver.go_types.fit` finds that their trees already have the right form.
 For the others, a value goes through two forms:
 
-1. As written: `parse_pairs` reads a text, and `as_pairs` a tree, into `Pairs` and `Number`, which lose nothing.
-2. As a tree: `TypedReader.read` decodes that into a `Shape`, and `plain` decodes it without a type.
+1. As written: `steersman.apiserver.go_types.written_values` reads a text or a tree into `Pairs` and `Number`.
+2. As a tree: `TypedReader.read` decodes that into a `Shape`.
 
 Guarantees
 - The tree is the server's, also with duplicate fields: structs and maps merge, and list items are decoded over earlier
   ones.
 - Errors are Go's: a value that its own type cannot decode ends the decoding; of other mismatches the first is reported.
-- Unknown and duplicate fields are reported in the order of the text, each once and at most 100.
 - What is decoded is used up: what was written and what is made of it are not in memory at once.
 """
 
 from __future__ import annotations
 
 import base64
-import json
 import math
-from collections.abc import Callable, Iterator
-from functools import lru_cache, partial
-from typing import Any, NoReturn, TypeVar, cast
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NoReturn, cast
 
 import msgspec
 
-from steersman.aio import collector_paused
 from steersman.apiserver.go_types import scalars
+from steersman.apiserver.go_types.findings import Findings
 from steersman.apiserver.go_types.shapes import Shape
-from steersman.golang import base64_problem, cannot_unmarshal, quoted_in_full
+from steersman.apiserver.go_types.written_values import (
+    INT64,
+    Number,
+    Pairs,
+    as_pairs,
+    drained,
+    number_value,
+    parse_printed,
+    plain,
+)
+from steersman.golang import base64_problem, cannot_unmarshal
 
-#: The maximum number of reported fields, and their total length except the last one.
-FINDINGS_MAX, FINDINGS_LENGTH = 100, 64 * 1024
 #: The longest object that a message shows, in bytes; kube-apiserver shows all.
 SHOWN_MAX = 64 * 1024
 #: Stands for a value that is not there: null, or one of a wrong type.
 _ABSENT: Any = object()
-_Item = TypeVar("_Item")
 _INT32 = 2**31
-_INT64 = 2**63
-#: The length of a number that is likely to repeat.
-_SHORT = 8
 #: Pairs of given and expected types that Go could convert, which is an error here.
 _CONVERTIBLE = {("int64", "string"), ("float64", "int")}
 #: What null becomes in a list or a map, by the kind of its items.
@@ -80,136 +82,6 @@ def tree_words(given: str, kind: str, go: str) -> str:
     return f"unrecognized type: {'string' if kind == 'string' else go}"
 
 
-# values as written
-
-
-class Pairs(list[tuple[str, Any]]):
-    """An object as written: every field, including duplicates."""
-
-    __slots__ = ()
-
-
-class Number(str):
-    """A number as written."""
-
-    __slots__ = ()
-
-
-_shared_number = lru_cache(maxsize=1024)(Number)
-
-
-def _number(text: str) -> Number:
-    # Many numbers are short and equal; each one of its own would take a hundred times its text in memory.
-    return _shared_number(text) if len(text) <= _SHORT else Number(text)
-
-
-def _printed_number(text: str) -> Number:
-    return _number(repr(float(text)).removesuffix(".0"))
-
-
-_decoder = json.JSONDecoder(object_pairs_hook=Pairs, parse_int=_number, parse_float=_number, parse_constant=_number)
-_printed_decoder = json.JSONDecoder(object_pairs_hook=Pairs, parse_int=_number, parse_float=_printed_number)
-
-
-def parse_pairs(text: bytes) -> Any:
-    """A valid JSON text with all its fields and with numbers as written."""
-    with collector_paused():
-        try:
-            return _decoder.decode(text.decode())
-        except (UnicodeDecodeError, json.JSONDecodeError, RecursionError):
-            return as_pairs(msgspec.json.decode(text))
-
-
-def as_pairs(tree: Any) -> Any:
-    """A tree as if written with its fields in order."""
-    if isinstance(tree, dict):
-        members = cast("dict[str, Any]", tree)
-        return Pairs((name, as_pairs(members[name])) for name in sorted(members))
-    if isinstance(tree, list):
-        return [as_pairs(item) for item in cast("list[Any]", tree)]
-    if isinstance(tree, (int, float)) and not isinstance(tree, bool):
-        return Number(repr(tree).removesuffix(".0"))
-    return tree
-
-
-def _drained(values: list[_Item]) -> Iterator[_Item]:
-    """The items of a list, which is emptied meanwhile."""
-    for at, item in enumerate(values):
-        values[at] = cast("_Item", None)
-        yield item
-
-
-# without a type
-
-
-def plain(written: Any) -> Any:
-    """A tree as Go decodes it without a type: of duplicate fields the last counts."""
-    if isinstance(written, Pairs):
-        return {name: plain(inner) for name, inner in _drained(written)}
-    if isinstance(written, list):
-        return [plain(item) for item in _drained(cast("list[Any]", written))]
-    return _number_value(written) if isinstance(written, Number) else written
-
-
-def _number_value(number: Number) -> int | float:
-    if number.lstrip("-").isdigit() and -_INT64 <= (whole := int(number)) < _INT64:
-        return whole
-    value = float(number)
-    return int(value) if value.is_integer() and abs(value) < _INT64 else value
-
-
-class Findings:
-    """What strict decoding rejects, each once. Only the first findings are kept, if there are very many."""
-
-    def __init__(self) -> None:
-        self._texts: dict[str, None] = {}
-        self._length = 0
-
-    @property
-    def texts(self) -> list[str]:
-        """The messages, in the order of the text."""
-        return list(self._texts)
-
-    def add(self, what: str, path: list[str], name: str) -> None:
-        """Add an unknown or duplicate field."""
-        if len(self._texts) >= FINDINGS_MAX or self._length > FINDINGS_LENGTH:
-            return
-        place = "".join(path)
-        text = f"{what} field {quoted_in_full(f'{place}.{name}' if place else name)}"
-        if text not in self._texts:
-            self._texts[text] = None
-            self._length += len(text)
-
-
-def duplicates(written: Any) -> list[str]:
-    """The messages about duplicate fields of a value without a type."""
-    findings = Findings()
-    _find_duplicates(written, [], findings)
-    return findings.texts
-
-
-def _find_duplicates(written: Any, path: list[str], findings: Findings) -> None:
-    if isinstance(written, Pairs):
-        seen: set[str] = set()
-        for name, inner in written:
-            if name in seen:
-                findings.add("duplicate", path, name)
-            seen.add(name)
-            if isinstance(inner, list):
-                path.append(f".{name}" if path else name)
-                _find_duplicates(inner, path, findings)
-                path.pop()
-    elif isinstance(written, list):
-        for at, item in enumerate(cast("list[Any]", written)):
-            if isinstance(item, list):
-                path.append(f"[{at}]")
-                _find_duplicates(item, path, findings)
-                path.pop()
-
-
-# with a type
-
-
 def read_tree(reader: TypedReader, tree: Any, shape: Shape) -> Any:
     """A tree decoded into a type, as if written with its fields in order.
 
@@ -222,8 +94,7 @@ def read_tree(reader: TypedReader, tree: Any, shape: Shape) -> Any:
         return reader.read(as_pairs(tree), shape)
     if isinstance(tree, dict):
         cast("dict[str, Any]", tree).clear()
-    with collector_paused():
-        pairs = _printed_decoder.decode(text.decode())
+    pairs = parse_printed(text)
     try:
         return reader.read(pairs, shape)
     except Unreadable as error:
@@ -235,18 +106,19 @@ def read_tree(reader: TypedReader, tree: Any, shape: Shape) -> Any:
 
 
 class TypedReader:
-    """Decodes one value as written into its type; `findings` are what strict decoding rejects.
+    """Decodes one value as written into its type, and empties it meanwhile; `findings` are what strict decoding rejects.
 
     Each method takes the value as written, its shape and, for a duplicate field, the tree of the earlier value.
     """
 
     def __init__(self) -> None:
         self._findings = Findings()
-        #: The first value of a wrong type. Decoding goes on: a later value may be one that ends it.
+        #: The first value of a wrong type. Decoding goes on, because a later value may be one that ends it, but the tree
+        #: will not be used: maps and lists no longer grow.
         self._mismatch: Unreadable | None = None
-        #: Where the reader is, as findings name it: the steps from the root.
+        #: Where the reader is, as findings name it: the steps from the root, with keys of maps and indexes of lists.
         self._path: list[str] = []
-        #: Where the reader is, as mismatches name it: the innermost struct, and the fields from the root.
+        #: Where the reader is, as Go names it in mismatches: the innermost struct, and the fields from the root.
         self._struct = ""
         self._fields: list[str] = []
 
@@ -285,7 +157,7 @@ class TypedReader:
         tree = cast("dict[str, Any]", earlier) if isinstance(earlier, dict) else {}
         seen: set[str] = set()
         fields, struct, depth, steps = shape.fields, self._struct, len(self._fields), len(self._path)
-        for name, inner in _drained(written):
+        for name, inner in drained(written):
             place = fields.get(name)
             if place is None:
                 self._findings.add("unknown", self._path, name)
@@ -311,7 +183,7 @@ class TypedReader:
     def _read_map(self, written: Pairs, shape: Shape, earlier: Any) -> dict[str, Any]:
         tree = cast("dict[str, Any]", earlier) if isinstance(earlier, dict) else {}
         seen: set[str] = set()
-        for name, inner in _drained(written):
+        for name, inner in drained(written):
             if name in seen:
                 self._findings.add("duplicate", self._path, name)
             seen.add(name)
@@ -325,7 +197,7 @@ class TypedReader:
     def _read_list(self, written: list[Any], shape: Shape, earlier: Any) -> list[Any]:
         before = cast("list[Any]", earlier) if isinstance(earlier, list) else []
         items: list[Any] = []
-        for at, item in enumerate(_drained(written)):
+        for at, item in enumerate(drained(written)):
             self._path.append(f"[{at}]")
             value = self._read_element(item, shape.inner, before[at] if at < len(before) else _ABSENT)
             if self._mismatch is None:
@@ -351,11 +223,11 @@ class TypedReader:
             case "bool" if isinstance(written, bool):
                 return written
             case "int" if isinstance(written, Number):
-                limit = _INT32 if shape.go == "int32" else _INT64
+                limit = _INT32 if shape.go == "int32" else INT64
                 value = _integer(written, limit)
                 return self._mismatched(written, shape, f"number {written}") if value is None else value
             case "float" if isinstance(written, Number):
-                value = _number_value(written)
+                value = number_value(written)
                 return value if math.isfinite(value) else self._mismatched(written, shape, f"number {written}")
             case "bytes" if is_text:
                 return self._read_bytes(written)
@@ -427,5 +299,5 @@ def _go_type(written: Any) -> str:
     """The Go type of a value decoded without a type."""
     word = _json_type(written)
     if word == "number":
-        return "int64" if isinstance(_number_value(written), int) else "float64"
+        return "int64" if isinstance(number_value(written), int) else "float64"
     return {"object": "map", "array": "slice"}.get(word, word)

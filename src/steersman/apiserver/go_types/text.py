@@ -11,9 +11,11 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from steersman.apiserver.go_types.findings import duplicates
 from steersman.apiserver.go_types.fit import count_fields, field_count, fits
-from steersman.apiserver.go_types.reader import SHOWN_MAX, TypedReader, as_pairs, duplicates, parse_pairs, read_tree
+from steersman.apiserver.go_types.reader import SHOWN_MAX, TypedReader, read_tree
 from steersman.apiserver.go_types.shapes import Shape
+from steersman.apiserver.go_types.written_values import as_pairs, parse_pairs
 from steersman.apiserver.json_trees import decode_tree
 from steersman.apiserver.workers import LARGE
 

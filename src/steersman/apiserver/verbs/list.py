@@ -19,8 +19,9 @@ import msgspec
 from steersman.apiserver.context import VerbContext
 from steersman.apiserver.errors import bad_request, expired, too_large_resource_version
 from steersman.apiserver.forms import ListMetadata, form_for
-from steersman.apiserver.go_types.reader import TypedReader, Unreadable, parse_pairs
+from steersman.apiserver.go_types.reader import TypedReader, Unreadable
 from steersman.apiserver.go_types.shapes import Shape
+from steersman.apiserver.go_types.written_values import parse_pairs
 from steersman.apiserver.request import ServerRequest
 from steersman.apiserver.storage import Compacted, FutureRevision, Page, Record
 from steersman.apiserver.verbs.get import await_revision

@@ -16,8 +16,9 @@ from typing import Any, Final, cast
 
 from steersman.apiserver.errors import bad_request, too_large
 from steersman.apiserver.go_types.fit import fits
-from steersman.apiserver.go_types.reader import TypedReader, Unreadable, as_pairs
+from steersman.apiserver.go_types.reader import TypedReader, Unreadable
 from steersman.apiserver.go_types.shapes import Shape, object_meta, referred
+from steersman.apiserver.go_types.written_values import as_pairs
 from steersman.apiserver.registry.builtin.types.trees import Tree, inner, items
 from steersman.schemas import is_schema
 
