@@ -223,6 +223,16 @@ COLUMNS: list[Tree] = [
     {"name": "First", "type": "string", "jsonPath": ".spec.sails[0].color"},
     {"name": "Crew", "type": "string", "jsonPath": ".spec.crew"},
 ]
+#: Paths to keys with dots, of which only some are escaped.
+DOTTED: list[Tree] = [
+    {"name": f"Dotted {number}", "type": "string", "jsonPath": path}
+    for number, path in enumerate([
+        ".metadata.labels.app\\.example\\.com/name", ".metadata.labels['app\\.example\\.com/name']",
+        ".metadata.labels.app.example.com/name", ".metadata.labels['app.example.com/name']",
+        ".spec['crew']['mate']", ".spec['crew.mate']", ".spec.crew\\.mate", ".spec.crew.\\m\\a\\t\\e", ".spec.crew.\\.",
+        ".spec.a/b", ".spec.a$b", ".spec.a\\$b",
+    ])
+]  # fmt: skip
 SCENARIOS = [
     # pruning and defaulting
     *(
@@ -365,6 +375,15 @@ SCENARIOS = [
         post(BOATS, boat("b", spec={"masts": "many", "name": 5, "fast": "yes", "speed": 2, "sails": [], "crew": [1, "x"]})),
         post(BOATS, boat("c")), get(BOATS, accept=TABLE), get(BOAT, accept=TABLE), get(f"{BOATS}/b", accept=TABLE),
         get(f"{BOATS}/c", accept=TABLE),
+    ),
+    scenario(
+        "columns-with-dotted-keys", "Table",
+        installed(version(schema=obj(spec=ANYTHING), additionalPrinterColumns=DOTTED)),
+        post(BOATS, boat(
+            "a", spec={"crew": {"mate": "Kim", ".": "dot"}, "crew.mate": "Jo", "a/b": "y", "a$b": "z"},
+            metadata={"labels": {"app.example.com/name": "n"}},
+        )),
+        get(BOATS, accept=TABLE),
     ),
     scenario("no-columns", "Table", installed(), post(BOATS, boat("a")), get(BOATS, accept=TABLE)),
     scenario(

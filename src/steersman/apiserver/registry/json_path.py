@@ -1,10 +1,12 @@
-"""Cells of custom columns: the result of a JSONPath in an object, as the engine prints it.
+r"""Cells of custom columns: the result of a JSONPath in an object, as the engine prints it.
 
 Guarantees
 - A path that finds nothing, or a value of another type than its column, gives an empty cell, never an error.
 - Only plain paths are supported (``.spec.replicas``, ``.status.conditions[0].type``, ``.spec.ports[*].name``,
   ``.status.conditions[?(@.type=="Ready")].status``); anything else gives an empty cell. Of several values the first one
   is shown.
+- As in kube-apiserver, a dot in a name is escaped, also in quotes: ``.metadata.labels.app\.kubernetes\.io/name`` and
+  ``.metadata.labels['app\.kubernetes\.io/name']`` find the same.
 """
 
 from __future__ import annotations
@@ -15,8 +17,10 @@ from typing import Any, cast
 from steersman.apiserver.registry.ages import since
 from steersman.apiserver.registry.definition import Tree
 
+#: One step of a path. A name ends where it does for kube-apiserver, and a backslash escapes the next character.
 _STEP = re.compile(
-    r"\.(?P<name>[A-Za-z0-9_-]+|\\\.)|\[(?P<index>-?[0-9]+)\]|(?P<all>\.?\[\*\]|\.\*)|\['(?P<quoted>(?:[^'\\]|\\.)*)'\]"
+    r"\.(?P<name>(?:[^\\*.,\[\]$@{} \t\r\n]|\\.)+)|\['(?P<quoted>[^'\],]*)'\]"
+    r"|\[(?P<index>-?[0-9]+)\]|(?P<all>\.?\[\*\]|\.\*)"
     r"""|\[\?\(@\.(?P<field>[A-Za-z0-9_-]+)\s*==\s*["'](?P<value>[^"']*)["']\)\]"""
 )
 #: More characters than the index of any list has; Python cannot convert thousands of digits.
@@ -39,8 +43,10 @@ def follow(path: str, obj: Any) -> list[Any]:
 def _one_step(step: re.Match[str], value: Any) -> list[Any]:
     if step["all"] is not None:
         return list(cast("dict[str, Any]", value).values()) if isinstance(value, dict) else _items(value)
-    name = step["name"] if step["name"] is not None else step["quoted"]
-    if name is not None:
+    if step["quoted"] is not None:
+        return follow(f".{step['quoted']}", value)
+    if step["name"] is not None:
+        name = step["name"].replace("\\", "")
         members = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
         return [members[name]] if name in members else []
     items = _items(value)
@@ -69,13 +75,13 @@ def json_path_text(path: str, obj: Tree) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def json_path_cell(path: str, kind: str, obj: Tree) -> Any:
+def json_path_cell(path: str, column_type: str, obj: Tree) -> Any:
     """The cell of a custom column."""
     found = follow(path, obj)
     if not found:
         return None
     value = found[0]
-    match kind:
+    match column_type:
         case "integer":
             return int(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
         case "number":
