@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from steersman.plan.diffs import as_sent, diff_lines, hidden, merged
+from steersman.plan.diffs import diff_lines, visible
+from steersman.plan.trees import as_sent, merged
 
 
 def lines(before: Any, after: Any) -> str:
@@ -108,7 +109,7 @@ def test_what_the_server_keeps_for_itself_is_hidden() -> None:
         "metadata": {**metadata, "resourceVersion": "2", "generation": 2, "managedFields": [], "annotations": last},
         "status": {"conditions": [later]},
     }
-    one, other = hidden(before, after)
+    one, other = visible(before, after)
     assert one == other == {"metadata": {"name": "a"}, "status": {"conditions": [{"type": "Ready", "status": "True"}]}}
 
 
@@ -116,7 +117,7 @@ def test_values_of_a_secret_are_never_shown() -> None:
     def secret(**data: str) -> dict[str, Any]:
         return {"apiVersion": "v1", "kind": "Secret", "metadata": {}, "data": data, "stringData": {"plain": "hush"}}
 
-    one, other = hidden(secret(a="old", b="same", c="gone"), secret(a="new", b="same", d="fresh"))
+    one, other = visible(secret(a="old", b="same", c="gone"), secret(a="new", b="same", d="fresh"))
     assert (
         lines(one, other)
         == """\

@@ -4,7 +4,7 @@ Guarantees
 - Only differences are shown, below the fields that lead to them. List items are matched by the field that names them,
   if there is one.
 - Bookkeeping (versions, generations, times of conditions, managed fields, hashes of intents) is never shown.
-- No secret value is ever shown, in lines or in trees: `hidden` runs before everything else.
+- No secret value is ever shown, in lines or in trees: `visible` runs before everything else.
 """
 
 from __future__ import annotations
@@ -12,15 +12,14 @@ from __future__ import annotations
 import difflib
 import itertools
 import json
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Self, TypeAlias, cast
+from collections.abc import Iterable, Iterator
+from typing import Any, Self, cast
 
 import msgspec
 
 from steersman.controller import INTENT_ANNOTATION
 from steersman.objects.secret_values import HIDDEN, hide
-
-Tree: TypeAlias = dict[str, Any]
+from steersman.plan.trees import Tree, naming_field, part
 
 _ABSENT: Any = object()
 _METADATA = frozenset({"managedFields", "resourceVersion", "generation", "creationTimestamp", "uid", "selfLink"})
@@ -28,8 +27,6 @@ _METADATA = frozenset({"managedFields", "resourceVersion", "generation", "creati
 _TIMES = frozenset({"lastTransitionTime", "lastUpdateTime", "lastProbeTime", "lastHeartbeatTime", "observedGeneration"})
 #: Annotations in which a writer keeps what it has applied.
 _BOOKKEEPING = frozenset({"kubectl.kubernetes.io/last-applied-configuration", INTENT_ANNOTATION})
-#: Fields that name a list item, most likely first.
-_NAMING = ("name", "type", "key", "mountPath", "containerPort", "port", "ip", "devicePath", "topologyKey", "id")
 _TEXT_CONTEXT = 2
 
 
@@ -44,21 +41,16 @@ class Line(msgspec.Struct, frozen=True):
         return f"{self.sign} {'  ' * self.depth}{self.words}".rstrip()
 
 
-def part(tree: Tree | None, name: str) -> Tree:
-    """A nested object of an object; empty if it is absent."""
-    return cast("Tree", (tree or {}).get(name) or {})
-
-
 # the visible part of an object
 
 
-def hidden(before: Tree | None, after: Tree | None) -> tuple[Tree | None, Tree | None]:
+def visible(before: Tree | None, after: Tree | None) -> tuple[Tree | None, Tree | None]:
     """Both states without server-managed fields, and without secret values, which show only whether they changed."""
-    one = _masked(_visible(before), None)
-    return one, _masked(_visible(after), one)
+    one = _masked(_without_bookkeeping(before), None)
+    return one, _masked(_without_bookkeeping(after), one)
 
 
-def _visible(tree: Tree | None) -> Tree | None:
+def _without_bookkeeping(tree: Tree | None) -> Tree | None:
     if tree is None:
         return None
     shown = {name: _without_times(value) if name == "status" else value for name, value in tree.items()}
@@ -183,7 +175,7 @@ def _text(was: str, becomes: str, depth: int) -> Iterator[Line]:
 
 
 def _items(was: list[Any], becomes: list[Any], depth: int) -> Iterator[Line]:
-    naming = _naming(was, becomes)
+    naming = naming_field(was, becomes)
     if naming is None:
         yield from _sequence(was, becomes, depth)
         return
@@ -200,20 +192,6 @@ def _items(was: list[Any], becomes: list[Any], depth: int) -> Iterator[Line]:
 
 def _but(tree: Tree, name: str) -> Tree:
     return {each: value for each, value in tree.items() if each != name}
-
-
-def _naming(*lists: list[Any]) -> str | None:
-    """The field that identifies the items of both lists; None if there is none."""
-    items = [item for each in lists for item in each]
-    if not items or not all(isinstance(item, dict) for item in items):
-        return None
-    for name in _NAMING:
-        values = [[item.get(name) for item in each] for each in lists]
-        if all(isinstance(value, str | int) for each in values for value in each) and all(
-            len(set(each)) == len(each) for each in values
-        ):
-            return name
-    return None
 
 
 def _sequence(was: list[Any], becomes: list[Any], depth: int) -> Iterator[Line]:
@@ -281,61 +259,3 @@ def _is_plain(text: str) -> bool:
     except ValueError:
         return text.lower() not in {"true", "false", "null", "yes", "no", "on", "off", "~"}
     return False
-
-
-# trees
-
-
-def merged(base: Any, planned: Any, result: Any) -> Any:
-    """``planned`` with the changes from ``base`` to ``result``."""
-    if result == base:
-        return planned
-    if base is None:
-        base = cast("Any", {} if isinstance(result, dict) else [])
-    if isinstance(base, dict) and isinstance(planned, dict) and isinstance(result, dict):
-        return _merged_fields(cast("Tree", base), cast("Tree", planned), cast("Tree", result))
-    if isinstance(base, list) and isinstance(planned, list) and isinstance(result, list):
-        lists = cast("tuple[list[Any], list[Any], list[Any]]", (base, planned, result))
-        naming = _naming(*lists)
-        if naming is not None:
-            named = [{each[naming]: each for each in items} for items in lists]
-            return list(_merged_fields(*named).values())
-    return cast("Any", result)
-
-
-def _merged_fields(base: Tree, planned: Tree, result: Tree) -> Tree:
-    found: Tree = {}
-    for name in dict.fromkeys((*planned, *result)):
-        if name not in result and name in base:
-            continue  # removed
-        if name not in result:
-            found[name] = planned[name]
-        elif name not in planned:
-            if name not in base or base[name] != result[name]:
-                found[name] = result[name]
-        else:
-            found[name] = merged(base.get(name), planned[name], result[name])
-    return found
-
-
-def as_sent(sent: Any, answer: Any) -> Any:
-    """The part of the server's response that was sent, without defaults added by the server."""
-    if isinstance(sent, dict) and isinstance(answer, dict):
-        told, there = cast("Tree", sent), cast("Tree", answer)
-        return {name: as_sent(told[name], there[name]) for name in told if name in there}
-    if isinstance(sent, list) and isinstance(answer, list):
-        items, held = cast("Sequence[Any]", sent), cast("Sequence[Any]", answer)
-        if len(items) == len(held):
-            return [as_sent(one, other) for one, other in zip(items, held, strict=True)]
-    return cast("Any", answer)
-
-
-def count_fields(tree: Any) -> int:
-    """How many values a tree contains."""
-    match tree:
-        case dict() if tree:
-            return sum(map(count_fields, cast("Tree", tree).values()))
-        case list() if tree:
-            return sum(map(count_fields, cast("list[Any]", tree)))
-        case _:
-            return 1

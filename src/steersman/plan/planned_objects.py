@@ -17,8 +17,8 @@ from typing import NamedTuple
 import msgspec
 
 from steersman.objects import GroupVersionKind, Key
-from steersman.plan.diffs import Tree, merged, part
 from steersman.plan.stand_ins import generated_name
+from steersman.plan.trees import Tree, merged, part
 from steersman.wire import ResourcePath
 
 #: Above every real version: etcd counts its writes, and 10**15 of them take longer than the life of a cluster.

@@ -15,8 +15,8 @@ import msgspec
 from multidict import CIMultiDict, CIMultiDictProxy
 
 from steersman.objects import FieldSelector, Selector
-from steersman.plan.diffs import Tree, part
 from steersman.plan.planned_objects import Location, PlannedObject, PlannedObjects
+from steersman.plan.trees import Tree, part
 from steersman.transport import BufferedResponse, Response, Transport
 from steersman.wire import JSON, HttpRequest, ListOptions, ResourcePath, is_watch, parse_path
 

@@ -17,8 +17,9 @@ from steersman.cache import Informer
 from steersman.controller import Requeue, RequeueAfter
 from steersman.debug import count, duration
 from steersman.objects import Key
-from steersman.plan.diffs import Line, Tree, as_sent, count_fields, diff_lines, hidden, part
+from steersman.plan.diffs import Line, diff_lines, visible
 from steersman.plan.planned_objects import PlannedObject, PlannedObjects, Reconcile
+from steersman.plan.trees import Tree, as_sent, count_fields, part
 from steersman.plan.trials import Trial, Trials
 
 Action: TypeAlias = Literal["create", "change", "delete", "deleteWhenReady", "status"]
@@ -165,7 +166,7 @@ def _rejected(planned: PlannedObjects) -> list[tuple[str, str]]:
 
 def _changes(planned: PlannedObject) -> Iterator[PlannedChange]:
     """The changes of one object; none if only server-managed fields differ."""
-    before, after = hidden(planned.before, None if planned.deleted else planned.after)
+    before, after = visible(planned.before, None if planned.deleted else planned.after)
     told = after or before or {}
     namespace, _, name = planned.name.rpartition("/")
     common: dict[str, Any] = {
@@ -280,7 +281,7 @@ def _later(child: _Identity, trial: Trial, informers: Iterable[Informer[Any]]) -
         ),
         None,
     )
-    before, _ = hidden(msgspec.json.decode(stored.raw) if stored is not None else None, None)
+    before, _ = visible(msgspec.json.decode(stored.raw) if stored is not None else None, None)
     return PlannedChange(
         action="deleteWhenReady",
         api_version=str((before or {}).get("apiVersion", "")),

@@ -14,7 +14,7 @@ from typing import Any, cast
 
 import msgspec
 
-from steersman.plan.diffs import Tree, part
+from steersman.plan.trees import Tree, part
 
 #: The characters of generated names.
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"

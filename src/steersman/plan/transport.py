@@ -20,7 +20,6 @@ from steersman.client import NO_VERSION, is_gone
 from steersman.errors import ApiError
 from steersman.kinds.registry import all_group_versions
 from steersman.patches import JsonPatch, JsonPatchError, apply_merge_patch, merge_patch_between
-from steersman.plan.diffs import Tree, part
 from steersman.plan.dry_runs import (
     NotTried,
     dry_run_of,
@@ -34,6 +33,7 @@ from steersman.plan.dry_runs import (
 from steersman.plan.planned_objects import PLANNED_VERSIONS, Location, PlannedObject, PlannedObjects
 from steersman.plan.planned_reads import PlannedReads, answer, failure, missing, tree_in
 from steersman.plan.stand_ins import planned_uid, with_stand_ins
+from steersman.plan.trees import Tree, part
 from steersman.transport import BufferedResponse, Response, SendOptions, Transport, TransportWrapper
 from steersman.wire import (
     APPLY_PATCH,
