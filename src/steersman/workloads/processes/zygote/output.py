@@ -26,7 +26,7 @@ class Log:
         ends, body = data.endswith(b"\n"), data.removesuffix(b"\n")
         text = (prefix if self._at_start else b"") + body.replace(b"\n", b"\n" + prefix) + (b"\n" if ends else b"")
         self._at_start = ends
-        self._find()
+        self._reopen_if_moved()
         while text:
             # A file ends with a whole line, unless a single line is longer than a file may be.
             room = self._limit - self._size
@@ -42,7 +42,7 @@ class Log:
                 return
             text = text[cut:]
 
-    def _find(self) -> None:
+    def _reopen_if_moved(self) -> None:
         """Open the file again unless the path still leads to it."""
         try:
             found, own = os.stat(self._path), os.fstat(self._file)  # noqa: PTH116
@@ -74,6 +74,7 @@ class Log:
                 os.truncate(self._path, 0)
             os.close(self._file)
         except OSError:
+            # The file grows beyond its limit: `write` goes on with it instead of rotating again.
             self._size = 0
             return
         self._open()
