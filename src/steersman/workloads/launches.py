@@ -45,7 +45,7 @@ class Stop(msgspec.Struct, frozen=True):
     timeout: float
 
 
-class Prepared(msgspec.Struct, frozen=True):
+class PreparedLaunch(msgspec.Struct, frozen=True):
     """What a process starts with, after files were read and templates filled in."""
 
     program: str
@@ -65,7 +65,7 @@ def is_persistent(spec: ExecutableSpec) -> bool:
 
 
 def adopts(spec: ExecutableSpec) -> bool:
-    """Whether the Executable uses a persistent process that exists."""
+    """Whether the Executable uses a persistent process that exists; in mode cleanup, only to end it."""
     return is_persistent(spec) or spec.mode == "cleanup"
 
 
@@ -102,7 +102,7 @@ def _text(file: TextIO) -> str:
 
 def prepare(
     spec: ExecutableSpec, *, ambient: Mapping[str, str], files: EnvFiles, addresses: Addresses, folder: str
-) -> Prepared:
+) -> PreparedLaunch:
     """Fill in what a process starts with. Raises `LaunchError` and `templates.NotYet`."""
     if spec.pem_certificates is not None:
         raise LaunchError("spec.pemCertificates is not supported: remove it.")
@@ -126,7 +126,7 @@ def prepare(
     for text in (spec.executable_path, *args, *env, *env.values()):
         if "\0" in text:
             raise LaunchError("An argument or a variable contains a zero byte, which no program can receive.")
-    return Prepared(spec.executable_path, args, env, folder)
+    return PreparedLaunch(spec.executable_path, args, env, folder)
 
 
 def check_monitored(spec: ExecutableSpec) -> None:

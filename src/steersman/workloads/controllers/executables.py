@@ -46,7 +46,7 @@ from steersman.workloads.kinds import (
 from steersman.workloads.launches import (
     EnvFiles,
     LaunchError,
-    Prepared,
+    PreparedLaunch,
     adopts,
     check_monitored,
     inherits,
@@ -188,7 +188,9 @@ class _Executables:
             run.failure = str(error)
         return state_of(run, before), ""
 
-    def _prepare(self, spec: ExecutableSpec, run: Run, files: EnvFiles, addresses: Addresses, folder: str) -> Prepared:
+    def _prepare(
+        self, spec: ExecutableSpec, run: Run, files: EnvFiles, addresses: Addresses, folder: str
+    ) -> PreparedLaunch:
         """Fill in what a process starts with. Raises `LaunchError` and `NotYet`."""
         ambient = dict(self._ambient) if inherits(spec) else {}
         if run.account is not None:
@@ -238,7 +240,7 @@ class _Executables:
                 services[name] = Address(host or "", port or 0)
         return services
 
-    async def _launch(self, executable: Executable, run: Run, prepared: Prepared, key: str) -> None:
+    async def _launch(self, executable: Executable, run: Run, prepared: PreparedLaunch, key: str) -> None:
         """Start the process. From here on the record says that the Executable has run."""
         name, spec = executable.key.name, executable.spec
         run.launched = True
