@@ -127,6 +127,23 @@ def test_wrong_dotenv(tmp_path: Path, text: str, expected: str) -> None:
     assert f"{tmp_path}/variables{expected}" in problems(tmp_path, "services: {a: {command: x, env_file: variables}}")
 
 
+def test_label_files(tmp_path: Path) -> None:
+    """A file of ``label_file`` has the format of Compose: a variable is a label of an earlier line or file."""
+    (tmp_path / "one.labels").write_text('team="front end" # c\nexport tier: web\nfull=$team-${tier}\nhome=$NAME\n')
+    (tmp_path / "two.labels").write_text("tier='$team'\nboth=$tier\nteam\nlast=1\n")
+    text = "services: {a: {command: x, label_file: [one.labels, two.labels], labels: {last: '2'}}}"
+    assert only(load(tmp_path, text, environment=SET)).labels == {
+        "team": "front end",
+        "tier": "$team",
+        "full": "front end-web",
+        "home": "",
+        "both": "web",
+        "last": "2",
+    }
+    (tmp_path / "one.labels").write_text("a=1\nb c=2\n")
+    assert f"{tmp_path}/one.labels:2:1: expected NAME=value" in problems(tmp_path, text)
+
+
 def test_env_file_options(tmp_path: Path) -> None:
     """A file may be missing if the key says so; a raw file is literal; the last file wins, then ``environment``."""
     (tmp_path / "one.env").write_text("A=1\nB=1\nC=1\n")

@@ -22,6 +22,7 @@ from steersman.application.source.runtime_arguments import (
     runtime_arguments,
 )
 from steersman.application.source.watches import read_watches
+from steersman.application.syntax.dotenv import parse_dotenv
 from steersman.application.syntax.nodes import MapNode, Node, is_null, mapping
 from steersman.application.syntax.report import shown
 from steersman.application.syntax.texts import read_text
@@ -256,12 +257,13 @@ class ServiceReader:
         found: dict[str, str] = {}
         node = service.get("label_file")
         for path in values.text_or_texts(node, "label_file"):
-            if node is None or (text := read_text(Path(absolute(node, path)), values.report, named_at=node)) is None:
+            if node is None:
                 continue
-            for line in text.splitlines():
-                name, _, value = line.strip().partition("=")
-                if name and not name.startswith("#"):
-                    found[name] = value
+            file = Path(absolute(node, path))
+            text = read_text(file, values.report, named_at=node)
+            if text is not None:
+                # As in Compose, a variable in a file stands for a label: of an earlier line or file.
+                found.update(parse_dotenv(text, file, found, values.report))
         found.update(values.given_pairs(service.get("labels"), "labels"))
         return found
 

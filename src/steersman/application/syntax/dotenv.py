@@ -1,4 +1,4 @@
-"""``.env`` files and files of ``env_file``, with the rules of Compose.
+"""``.env`` files and files of ``env_file`` and ``label_file``, with the rules of Compose.
 
 ``NAME=value``, ``NAME: value``, ``export NAME=value``; a name without a value takes it from the environment. `` #`` begins a
 comment after a value without quotes. Single quotes are literal; double quotes expand escapes and variables. Values in
