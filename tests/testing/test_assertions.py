@@ -226,7 +226,14 @@ async def test_any_condition_can_be_waited_for(control_plane):
     assert text == "never did not hold within 10 ms: it failed with LookupError: nothing in the drawer"
     await consistently(lambda: len(seen) == 3, during=0.01)
     text = await told(control_plane, consistently(lambda: len(seen) == 4, during=0.01))
-    assert text.startswith("the check did not hold for 10 ms: after ")
+    assert text == "the check did not hold for 10 ms: from the beginning, it returned False"
+
+    def not_five() -> bool:
+        seen.append(1)
+        return len(seen) != 5
+
+    text = await told(control_plane, consistently(not_five, during=10))
+    assert re.fullmatch(r"not_five did not hold for 10 s: after \d+ ms, it returned False", text)
 
 
 async def test_what_cannot_be_meant_is_refused(control_plane):

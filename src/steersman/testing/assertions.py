@@ -294,13 +294,12 @@ async def _condition_holds(condition: Condition, within: float) -> object:
 async def _condition_stays(condition: Condition, during: float) -> None:
     __tracebackhide__ = True
     loop = asyncio.get_running_loop()
-    began, problem = loop.time(), ""
+    began, lasted = loop.time(), "from the beginning"
     with time_flies(began + during):
-        while not problem:
-            _, problem = await _asked(condition)
-            if loop.time() >= began + during:
-                break
+        _, problem = await _asked(condition)
+        while not problem and loop.time() < began + during:
             await asyncio.sleep(_LOOK)
+            _, problem = await _asked(condition)
+            lasted = f"after {duration(loop.time() - began)}"
     if problem:
-        lasted = duration(loop.time() - began)
-        raise NotAsExpected(f"{_name(condition)} did not hold for {duration(during)}: after {lasted}, {problem}")
+        raise NotAsExpected(f"{_name(condition)} did not hold for {duration(during)}: {lasted}, {problem}")
