@@ -9,10 +9,14 @@ from datetime import datetime, timedelta
 import pytest
 
 from samples.page_operator import HOUR, Page, manager, page
+from steersman import MergePatch, ObjectMeta
 from steersman.aio import Supervisor, utc_now
+from steersman.client import Client
+from steersman.controlplane import ControlPlane
 from steersman.kinds.core_v1 import ConfigMap
 from steersman.testing import Clock, consistently, eventually
 from steersman.testing.clock import clock_in_use
+from steersman.transport import TransportWrapper
 
 #: A loop for each: that of the session has tasks of others, whose time would be skipped too.
 pytestmark = pytest.mark.asyncio(loop_scope="function")
@@ -43,6 +47,51 @@ async def test_waiting_takes_no_time(control_plane, clock):
         await consistently(client, ConfigMap, "home", has={"data": {"title": "hello"}}, during=6 * HOUR)
         with pytest.raises(AssertionError, match="within 3 h"):
             await eventually(client, Page, "home", gone=True, within=3 * HOUR)
+
+
+class SlowFirstRead(TransportWrapper):
+    """A connection whose first read takes an hour, after which ``then`` is called."""
+
+    def __init__(self, inner, clock, then):
+        super().__init__(inner)
+        self._clock, self._then = clock, then
+
+    async def send(self, request, **options):
+        response = await super().send(request, **options)
+        if self._then is not None and request.method == "GET":
+            then, self._then = self._then, None
+            await self._clock.advance(HOUR)
+            then()
+        return response
+
+
+async def test_the_time_of_consistently_begins_with_the_first_state(clock):
+    """A slow first list does not use up the time in which the object must stay the same."""
+    async with ControlPlane() as plane, Client(plane.transport(), namespace="default") as client:
+        await client.create(ConfigMap(metadata=ObjectMeta(name="x"), data={"a": "b"}))
+        async with asyncio.TaskGroup() as tasks:
+            change = MergePatch({"data": {"a": "c"}})
+            slow = SlowFirstRead(
+                plane.transport(), clock, lambda: tasks.create_task(client.patch(ConfigMap, "x", change))
+            )
+            with pytest.raises(AssertionError, match='expected "b", found "c"'):
+                await consistently(
+                    Client(slow, namespace="default"), ConfigMap, "x", has={"data": {"a": "b"}}, during=HOUR / 2
+                )
+
+
+async def test_the_time_of_a_condition_begins_with_its_first_result(clock):
+    """A slow first call does not use up the time in which the condition must hold."""
+    looks = []
+
+    async def slow_at_first() -> bool:
+        looks.append(1)
+        if len(looks) == 1:
+            await asyncio.sleep(0.05)
+        return len(looks) == 1
+
+    with pytest.raises(AssertionError, match="slow_at_first did not hold for 10 ms: after"):
+        await consistently(slow_at_first, during=0.01)
 
 
 async def test_timers_run_in_their_order_and_at_their_time(clock):

@@ -234,21 +234,26 @@ async def consistently(
     gone: bool = False,
     during: float = 1.0,
 ) -> None:
-    """Check that an object is as expected now and stays so for a time; parameters are those of `eventually`."""
+    """Check that an object is as expected now and stays so for a time, which begins when its state is first seen.
+
+    The parameters are those of `eventually`.
+    """
     __tracebackhide__ = True
-    loop = asyncio.get_running_loop()
-    began = loop.time()
     if not isinstance(client, Client):
         _check_condition(client, kind, "consistently")
         await _condition_stays(client, during)
         return
+    loop = asyncio.get_running_loop()
     expected = _Expectation(client, kind, key, check, has, gone=gone)
-    problems: list[str] = []
-    with suppress(TimeoutError), time_flies(began + during):
-        async with aclosing(expected.states_until(began + during)) as states:
-            async for found in states:
-                if problems := expected.problems(found):
-                    break
+    async with aclosing(expected.observe()) as states:
+        found = await anext(states)
+        began = loop.time()
+        problems = expected.problems(found)
+        with suppress(TimeoutError), time_flies(began + during):
+            while not problems:
+                async with asyncio.timeout_at(began + during):
+                    found = await anext(states)
+                problems = expected.problems(found)
     if problems:
         lasted = f"after {duration(loop.time() - began)}" if expected.states > 1 else "from the beginning"
         headline = f"{expected.name} did not stay as expected for {duration(during)}; {lasted}:"
@@ -294,9 +299,10 @@ async def _condition_holds(condition: Condition, within: float) -> object:
 async def _condition_stays(condition: Condition, during: float) -> None:
     __tracebackhide__ = True
     loop = asyncio.get_running_loop()
-    began, lasted = loop.time(), "from the beginning"
+    lasted = "from the beginning"
+    _, problem = await _asked(condition)
+    began = loop.time()
     with time_flies(began + during):
-        _, problem = await _asked(condition)
         while not problem and loop.time() < began + during:
             await asyncio.sleep(_LOOK)
             _, problem = await _asked(condition)
