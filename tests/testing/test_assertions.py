@@ -236,6 +236,30 @@ async def test_any_condition_can_be_waited_for(control_plane):
     assert re.fullmatch(r"not_five did not hold for 10 s: after \d+ ms, it returned False", text)
 
 
+async def test_a_condition_that_hangs_ends_with_the_time(control_plane):
+    """A test whose condition waits for ever fails with a reason, not by the limit of the whole run."""
+    looks: list[int] = []
+
+    async def hangs() -> bool:
+        looks.append(1)
+        if len(looks) == 2:
+            await asyncio.Event().wait()
+        return False
+
+    looks.append(1)
+    text = await told(control_plane, eventually(hangs, within=0.05))
+    assert text == "hangs did not hold within 50 ms: it did not return"
+    looks.clear()
+    text = await told(control_plane, eventually(hangs, within=0.2))
+    assert text == "hangs did not hold within 200 ms: it returned False"
+
+    async def times_out() -> bool:
+        raise TimeoutError("its own")
+
+    with pytest.raises(TimeoutError, match="its own"):
+        await eventually(times_out)
+
+
 async def test_what_cannot_be_meant_is_refused(control_plane):
     with pytest.raises(TypeError, match="remove check and has"):
         await eventually(control_plane.client, ConfigMap, "x", has={}, gone=True)

@@ -94,6 +94,22 @@ async def test_the_time_of_a_condition_begins_with_its_first_result(clock):
         await consistently(slow_at_first, during=0.01)
 
 
+async def test_consistently_ends_if_its_condition_hangs(clock):
+    """The first call must return within 10 seconds; the end of the time cuts off a later one."""
+    looks = []
+
+    async def hangs() -> bool:
+        looks.append(1)
+        if len(looks) != 2:
+            await asyncio.Event().wait()
+        return True
+
+    with pytest.raises(AssertionError, match="from the beginning, it did not return within 10 s"):
+        await consistently(hangs, during=HOUR)
+    await consistently(hangs, during=HOUR)
+    assert len(looks) == 3
+
+
 async def test_timers_run_in_their_order_and_at_their_time(clock):
     began, ran = utc_now(), []
 

@@ -32,6 +32,8 @@ Condition = Callable[[], object | Awaitable[object]]
 
 #: How often to call a condition that is a plain function.
 _LOOK = 0.02
+#: How long the first call of a condition may take before it counts as one that does not hold, in `consistently`.
+_FIRST_CALL_SECONDS = 10.0
 
 
 class NotAsExpected(AssertionError):
@@ -183,7 +185,8 @@ async def eventually(
     - ``has`` is a part of the object as JSON, or an object with only the fields that matter.
     - ``check`` is a function of the object that returns true.
     - With neither, the object only has to exist. ``gone=True`` waits until it does not.
-    - ``eventually(function)`` calls a function without parameters, async or not, until it returns true.
+    - ``eventually(function)`` calls a function without parameters, async or not, until it returns true. A call that has
+      not returned in time is cancelled.
     - ``within`` is in seconds.
     """
     __tracebackhide__ = True
@@ -260,11 +263,22 @@ async def consistently(
         raise NotAsExpected(await expected.report(headline, problems))
 
 
-async def _asked(condition: Condition) -> tuple[object, str]:
-    """The result of a condition, and why it does not hold."""
+class _Unfinished(Exception):
+    """A condition did not return by its deadline."""
+
+
+async def _asked(condition: Condition, deadline: float) -> tuple[object, str]:
+    """The result of a condition, and why it does not hold. Raises `_Unfinished`."""
+    limit = asyncio.timeout_at(deadline)
     try:
         answer = condition()
-        answer = await answer if inspect.isawaitable(answer) else answer
+        if inspect.isawaitable(answer):
+            async with limit:
+                answer = await answer
+    except TimeoutError as error:
+        if limit.expired():
+            raise _Unfinished from error
+        raise
     except (AssertionError, ApiError, LookupError, AttributeError, TypeError) as error:
         return None, f"it failed with {type(error).__name__}: {error}"
     return answer, "" if answer else f"it returned {answer!r}"
@@ -285,9 +299,10 @@ def _check_condition(given: object, kind: object, called: str) -> None:
 async def _condition_holds(condition: Condition, within: float) -> object:
     __tracebackhide__ = True
     deadline = asyncio.get_running_loop().time() + within
-    with time_flies(deadline):
+    problem = "it did not return"
+    with suppress(_Unfinished), time_flies(deadline):
         while True:
-            answer, problem = await _asked(condition)
+            answer, problem = await _asked(condition, deadline)
             if not problem:
                 return answer
             if asyncio.get_running_loop().time() >= deadline:
@@ -299,13 +314,16 @@ async def _condition_holds(condition: Condition, within: float) -> object:
 async def _condition_stays(condition: Condition, during: float) -> None:
     __tracebackhide__ = True
     loop = asyncio.get_running_loop()
-    lasted = "from the beginning"
-    _, problem = await _asked(condition)
-    began = loop.time()
-    with time_flies(began + during):
-        while not problem and loop.time() < began + during:
+    lasted, problem = "from the beginning", f"it did not return within {duration(_FIRST_CALL_SECONDS)}"
+    limit = loop.time() + _FIRST_CALL_SECONDS
+    with suppress(_Unfinished), time_flies(limit):
+        _, problem = await _asked(condition, limit)
+    end = (began := loop.time()) + during
+    # A call that the end cuts off says nothing: the condition held as far as it was seen.
+    with suppress(_Unfinished), time_flies(end):
+        while not problem and loop.time() < end:
             await asyncio.sleep(_LOOK)
-            _, problem = await _asked(condition)
+            _, problem = await _asked(condition, end)
             lasted = f"after {duration(loop.time() - began)}"
     if problem:
         raise NotAsExpected(f"{_name(condition)} did not hold for {duration(during)}: {lasted}, {problem}")
