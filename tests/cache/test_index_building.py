@@ -18,6 +18,7 @@ INDEXES = (
     NAMESPACES,
     OWNERS,
     IndexName("label", "app"),
+    IndexName("label in a namespace", "app"),
     IndexName("condition", "Ready"),
     IndexName("function", "value"),
 )

@@ -1,5 +1,6 @@
 """The store and its indexes against a plain dict."""
 
+import time  # noqa: TID251 - the CPU time of a lookup
 from collections import Counter
 
 from hypothesis import settings, strategies as st
@@ -85,3 +86,25 @@ class StoreMachine(RuleBasedStateMachine):
 def test_the_store_does_what_a_dict_does():
     run_state_machine_as_test(StoreMachine, settings=settings(max_examples=100, stateful_step_count=40, deadline=None))
     assert steps["taken"] >= 2_500
+
+
+def seconds_of_lists(sizes, namespace, selector):
+    """The CPU time of some lists in a store with so many objects by namespace and label."""
+    store, labels = Store(), Selector.parse(selector)
+    for (where, app), size in sizes.items():
+        for number in range(size):
+            key = Key(where, f"{app}-{number}")
+            store.put(StoredObject(key=key, resource_version="1", raw=b"{}", own_labels={"app": app}, owners=()))
+    assert len(store.list(namespace=namespace, labels=labels)) == 100  # builds the index
+    began = time.thread_time()
+    for _ in range(100):
+        store.list(namespace=namespace, labels=labels)
+    return time.thread_time() - began
+
+
+def test_a_list_by_label_in_a_namespace_costs_as_much_as_its_result():
+    """Neither other namespaces with the label nor other objects of the namespace are walked."""
+    alone = seconds_of_lists({("x", "web"): 100}, "x", "app=web")
+    elsewhere = seconds_of_lists({("x", "web"): 100, ("y", "web"): 20_000}, "x", "app=web")
+    beside = seconds_of_lists({("x", "web"): 100, ("x", "db"): 20_000}, "x", "app=web")
+    assert max(elsewhere, beside) < 10 * alone

@@ -24,7 +24,7 @@ SLICE = 256
 class IndexName(NamedTuple):
     """Identifies an index: over namespaces, owners, one label, one condition that is not met, or a declared function."""
 
-    by: Literal["namespace", "owner", "label", "condition", "function"]
+    by: Literal["namespace", "owner", "label", "label in a namespace", "condition", "function"]
     name: str = ""
 
 

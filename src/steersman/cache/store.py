@@ -1,8 +1,8 @@
 """The objects of one kind, as last seen on the server.
 
 Guarantees
-- A lookup by key takes constant time. The cost of a lookup by namespace, owner, label or declared index depends on the
-  size of its result.
+- A lookup by key takes constant time. The cost of a lookup by namespace, owner, label, label in a namespace, or declared
+  index depends on the size of its result. Of several labels, one is looked up.
 - Unused indexes cost nothing: those over namespaces, owners, labels and conditions are built on first use.
 - An index over many objects is built a few hundred at a time (`indexing`). A lookup before its end builds it in one go.
 - The watermark of a scope is a version up to which every change in that scope is in the store.
@@ -128,7 +128,7 @@ class Store:
             return place if place in self._contents.indexes or place in self._contents.unfinished else None
         for requirement in labels.requirements if labels else ():
             if labels is not None and labels.required_value(requirement.key) is not None:
-                return IndexName("label", requirement.key)
+                return IndexName("label in a namespace" if namespace else "label", requirement.key)
         return NAMESPACES if namespace else None
 
     def has_index(self, name: IndexName) -> bool:
@@ -219,7 +219,8 @@ class Store:
         name = self.index_for(namespace=namespace, labels=labels)
         if name is None:
             return iter(self._contents.objects.values())
-        value = labels.required_value(name.name) if labels and name.by == "label" else namespace
+        label = labels.required_value(name.name) if labels and name.by != "namespace" else None
+        value = namespace if label is None else (namespace, label) if namespace else label
         return iter(self._take(self._index(name).find(value)))
 
     def _take(self, keys: Iterable[Key]) -> Found:
@@ -243,6 +244,12 @@ def _values_of(name: IndexName) -> Callable[[StoredObject], Iterable[Hashable]]:
         case "label":
             return lambda stored: (
                 (stored.own_labels[label],) if stored.own_labels and label in stored.own_labels else ()
+            )
+        case "label in a namespace":
+            return lambda stored: (
+                ((stored.key.namespace, stored.own_labels[label]),)
+                if stored.own_labels and label in stored.own_labels
+                else ()
             )
         case "condition":
             return lambda stored: unmet(stored, label)
