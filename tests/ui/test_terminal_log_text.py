@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from steersman.ui.terminal.cells import clip, text_width
+from steersman.ui.terminal.cells import clip, fitting, text_width
 from steersman.ui.terminal.log_text import printable
 from steersman.ui.terminal.styles import encode_line, line_width, plain_text, wrap_line
 
@@ -72,6 +72,10 @@ def test_colors_are_kept_and_text_cannot_hide(text: str, encoded: str) -> None:
         ("👍", 2),
         ("\u0915\u093f", 2),
         ("\uff21", 2),
+        ("co\u00adop", 5),
+        ("\u0600\u0661", 2),
+        ("\u1112\ud7b0\ud7cb", 2),
+        ("a\u200bb", 2),
     ],
 )
 def test_width_in_columns(text: str, width: int) -> None:
@@ -88,7 +92,19 @@ def test_cuts_are_between_characters() -> None:
     """Half of a wide character, or a mark without its letter, is never shown."""
     assert clip("日本語", 5, "…") == "日本…"
     assert clip("日本語", 4, "…") == "日…"
+    assert clip("ab\u0915\u093fc", 4, "…") == "ab…"
+    assert clip("ab\u0915\u094d\u093fc", 4, "…") == "ab…"
+    assert clip("\u093e" * 5, 4, "…") == "\u093e" * 3 + "…"
     rows = wrap_line(printable("ab日\x1b[31m本e\u0301f"), 3)
     assert [plain_text(row) for row in rows] == ["ab", "日", "本e\u0301", "f"]
     assert all(line_width(row) <= 3 for row in rows)
     assert [plain_text(row) for row in wrap_line(printable("日本"), 1)] == [" ", " "]
+    rows = wrap_line(printable("a\u0915\u093f" + "\u093e" * 3), 3)
+    assert [plain_text(row) for row in rows] == ["a", "\u0915", "\u093f\u093e\u093e", "\u093e"]
+
+
+def test_cuts_of_any_width() -> None:
+    """A view that is narrower than its frame asks for less than nothing; an ellipsis may be wide."""
+    assert clip("abcdef", 4, "日") == "ab日"
+    assert [clip(text, -1, "…") for text in ("abc", "日本")] == ["", ""]
+    assert [fitting(text, -1) for text in ("abc", "日本")] == [("", 0), ("", 0)]

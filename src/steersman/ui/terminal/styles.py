@@ -65,9 +65,9 @@ def wrap_line(line: Line, width: int) -> list[Line]:
         while text:
             head, used = fitting(text, room)
             if not head and room == width:
-                # A wide character in a single column.
+                # A character wider than a row: half of a wide one is a space, and marks go to the next row.
+                text = text if text_width(text[0]) <= width else " " + text[1:]
                 head, used = text[0], width
-                text = " " + text[1:]
             if head:
                 row.append((text[: len(head)], style))
                 room -= used
