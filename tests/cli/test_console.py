@@ -24,6 +24,12 @@ WAYS = {
     "log in pieces": "copy = console.LogCopy(); [copy.write(bytes([each])) for each in EVIL.encode()]; copy.close()",
     "traceback": "console.tell_traceback(ValueError(EVIL))",
     "error that nothing catches": "console.take_over_reports(); raise ValueError(EVIL)",
+    "cancellation that nothing catches": (
+        "import asyncio; console.take_over_reports(); raise asyncio.CancelledError(EVIL)"
+    ),
+    "group of errors that nothing catches": (
+        "console.take_over_reports(); raise BaseExceptionGroup(EVIL, [KeyboardInterrupt()])"
+    ),
     "error of a thread": ("console.take_over_reports(); threading.Thread(target=lambda: int(EVIL), name=EVIL).start()"),
     "error in a destructor": (
         "console.take_over_reports()\nclass Broken:\n    def __del__(self): raise ValueError(EVIL)\nBroken()"

@@ -154,9 +154,9 @@ def _wants_colors(environment: Mapping[str, str]) -> bool:
     return not environment.get("NO_COLOR") and environment.get("TERM") != "dumb"
 
 
-def _tell_error(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    if issubclass(kind, KeyboardInterrupt | Exception):
-        tell("".join(traceback.format_exception(kind, error, trace)).rstrip("\n"))
+def _tell_error(_kind: type[BaseException], error: BaseException, _trace: TracebackType | None) -> None:
+    # Every kind of error: also a cancellation or a group of errors ends the command. Python calls it for no SystemExit.
+    tell_traceback(error)
 
 
 def _tell_thread_error(report: threading.ExceptHookArgs) -> None:
