@@ -35,6 +35,9 @@ WAYS = {
         "console.take_over_reports()\nclass Broken:\n    def __del__(self): raise ValueError(EVIL)\nBroken()"
     ),
     "warning": "console.take_over_reports(); warnings.warn(EVIL)",
+    "warning for a file": (
+        "console.take_over_reports(); warnings.showwarning(EVIL, UserWarning, 'x.py', 1, file=sys.stderr)"
+    ),
     "log without a handler": "console.take_over_reports(); logging.getLogger('x').warning('%s', EVIL)",
     "command line": "sys.argv = ['steersman', EVIL]; from steersman.cli import main; main()",
     "command that fails": "sys.argv = ['steersman', 'convert', '-f', EVIL]; from steersman.cli import main; main()",

@@ -184,4 +184,4 @@ def _tell_warning(
     if file is None:
         tell(text.rstrip("\n"))
     else:
-        file.write(text)
+        file.write(rendered(text, colors=False))
