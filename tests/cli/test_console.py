@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import re
 import subprocess
 import sys
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -94,6 +97,43 @@ def test_colors_are_for_terminals() -> None:
     piped = subprocess.run([sys.executable, "-c", PREAMBLE + program], capture_output=True, check=True)
     assert piped.stderr == b"ours\n"
     assert piped.stdout == b"\x1b[32mtheirs\nprompt> "
+
+
+def test_lines_of_a_log_end_as_on_windows_too() -> None:
+    """A piece of a log may end between the two characters that end a line; a carriage return alone is shown."""
+    pieces = [b"one\r", b"\ntwo\r\nthree", b"\r", b"\r", b"\nfo\r", b"ur\r"]
+    program = f"copy = console.LogCopy(); [copy.write(each) for each in {pieces!r}]; copy.close()"
+    assert on_terminal(program) == "one\ntwo\nthree\\r\nfo\\rur\\r"
+
+
+class BrokenLog(BaseHTTPRequestHandler):
+    """A server that ends in the middle of a log."""
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Length", "1000")
+        self.end_headers()
+        self.wfile.write(b"\x1b[32mlast words")
+
+    def log_message(self, *words: object) -> None: ...
+
+
+def test_a_broken_log_is_shown_to_its_end(tmp_path: Path) -> None:
+    """The line that was held back for its escape sequences is often the one that says what went wrong."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), BrokenLog) as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        kubeconfig = tmp_path / "kubeconfig"
+        cluster = {"name": "x", "cluster": {"server": f"http://127.0.0.1:{server.server_port}"}}
+        context = {"name": "x", "context": {"cluster": "x", "user": "x"}}
+        config = {"clusters": [cluster], "contexts": [context], "users": [{"name": "x", "user": {}}]}
+        kubeconfig.write_text(json.dumps({**config, "current-context": "x"}))
+        words = ["steersman", "logs", "web", "--kubeconfig", str(kubeconfig)]
+        found = on_terminal(f"sys.argv = {words!r}; from steersman.cli import main; main()")
+        server.shutdown()
+        thread.join()
+    assert "last words" in found
+    assert "steersman: " in found
 
 
 @pytest.mark.parametrize("way", ["data as text", "data as bytes", "log", "log in pieces"])

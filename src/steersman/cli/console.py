@@ -95,7 +95,8 @@ def _writing_output() -> Generator[None]:
 class LogCopy:
     """Copies the log of a program to stdout: exactly, or on a terminal with its colors alone.
 
-    Escape sequences may be cut anywhere, so a line with one is held back until it is complete.
+    Escape sequences may be cut anywhere, so a line with one is held back until it is complete. So is a carriage return at the
+    end: with the line feed that may follow, it ends a line.
     """
 
     def __init__(self) -> None:
@@ -112,16 +113,18 @@ class LogCopy:
             for line in lines:
                 show(program_text(line))
             if "\x1b" not in self._held or len(self._held) > _HELD_MAX:
-                self._show_held()
+                self._show_held(up_to="\r")
 
     def close(self) -> None:
         """Write what was held back."""
         self._held += self._decoder.decode(b"", final=True)
         self._show_held()
 
-    def _show_held(self) -> None:
-        held, self._held = self._held, ""
-        show(program_text(held), end="")
+    def _show_held(self, *, up_to: str = "") -> None:
+        """Write what was held back, except this end."""
+        shown = self._held.removesuffix(up_to)
+        self._held = self._held[len(shown) :]
+        show(program_text(shown), end="")
 
 
 class ConsoleParser(argparse.ArgumentParser):

@@ -6,6 +6,7 @@ It prints services if an application runs in this folder and no option or name s
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 
 import msgspec
@@ -87,8 +88,8 @@ async def _print_object(options: LogsOptions, kubeconfig: str | None) -> int:
         Client.connect(kubeconfig=Path(kubeconfig) if kubeconfig else None, context=options.context) as client,
         client.stream(path) as pieces,
     ):
-        copy = LogCopy()
-        async for piece in pieces:
-            copy.write(piece)
-        copy.close()
+        # Also after an error: the last line of a broken log is often the one that matters.
+        with closing(LogCopy()) as copy:
+            async for piece in pieces:
+                copy.write(piece)
     return 0
