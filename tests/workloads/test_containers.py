@@ -211,6 +211,18 @@ async def test_a_container_waits_for_its_dependencies_in_words(plane: ContainerP
     await plane.until_state("web", "Running")
 
 
+async def test_a_cycle_of_containers_is_named(plane: ContainerPlane, runtime):
+    """Each would wait for the other for ever, so both say why."""
+    for name, other in (("web", "db"), ("db", "web")):
+        await plane.container(name, added=ContainerAdditions(depends_on=[Dependency(kind="Container", name=other)]))
+    for name, other in (("web", "db"), ("db", "web")):
+        words = f"the dependencies form a cycle: Container {name} -> Container {other} -> Container {name}"
+        await plane.until(
+            name, lambda status, words=words: words in ((status.steersman and status.steersman.waiting_for) or "")
+        )
+    assert runtime.containers == {}
+
+
 @pytest.mark.parametrize(("method", "words"), [("pull", "no route"), ("create", "bad name"), ("start", "no such file")])
 async def test_a_container_that_cannot_start_says_why(plane: ContainerPlane, runtime, method, words):
     """State Starting -> FailedToStart; what was created is removed with the object."""

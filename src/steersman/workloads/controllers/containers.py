@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Final
 
 from steersman import aio
-from steersman.controller import Blueprint, Context, Done, Outcome, Request, RequeueAfter, View, controller_for
-from steersman.objects import Key, Object, parse_duration
+from steersman.controller import Blueprint, Context, Done, Outcome, Request, RequeueAfter, controller_for
+from steersman.objects import Key, parse_duration
 from steersman.patterns import add_finalizer, has_finalizer, remove_finalizer
 from steersman.workloads.containers import ContainerRunner
 from steersman.workloads.controllers.container_addresses import ContainerAddresses
@@ -50,7 +50,7 @@ from steersman.workloads.controllers.container_run import (
 from steersman.workloads.controllers.container_work import PORT_IN_USE, ContainerWork
 from steersman.workloads.controllers.container_world import ContainerWorld
 from steersman.workloads.controllers.probe_results import defer_results
-from steersman.workloads.controllers.waiters import KINDS, unmet_dependencies
+from steersman.workloads.controllers.waiters import KINDS, Waiters
 from steersman.workloads.kinds import (
     STOPPED,
     Container,
@@ -85,7 +85,7 @@ def containers(*, runner: ContainerRunner, ports: PortRegistry, health: HealthMo
     reconciler = _Containers(world, runner, ports, health, logs)
     builder = controller_for(Container).on(world).owns(Endpoint).owns(ContainerNetworkConnection)
     for kind in (*KINDS.values(), ContainerNetwork):
-        builder = builder.watches(kind, map=reconciler.waiters)
+        builder = builder.watches(kind, map=reconciler.waiters.woken_by)
     return builder.options(concurrency=16).run_with(reconciler)
 
 
@@ -97,19 +97,14 @@ class _Containers:
         self._work = ContainerWork(world, runner, logs)
         self._system = SystemLog(logs)
         self._addresses = ContainerAddresses(runner)
-        #: The Containers that wait for an object, by its kind and name.
-        self._waiters: dict[tuple[str, str], set[Key]] = {}
-
-    def waiters(self, view: View[Object]) -> list[Key]:
-        """The Containers that wait for an object."""
-        return sorted(self._waiters.get((view.kind.kind, view.key.name), ()))
+        self.waiters = Waiters()
 
     async def reconcile(self, ctx: Context, request: Request) -> Outcome:
         """Bring one Container closer to its spec."""
         container = await ctx.client.find(Container, request.key)
         pause = self._remove_replaced(request.key, container.uid if container is not None else "")
         if container is None:
-            self._wait_no_longer(request.key)
+            self.waiters.remove(request.key)
         outcome = await self._reconcile(ctx, container) if container is not None else Done()
         return RequeueAfter(pause) if pause is not None and isinstance(outcome, Done) else outcome
 
@@ -194,12 +189,12 @@ class _Containers:
             return ""
         if not spec.start:
             return "spec.start to be true"
-        if waits := await self._unmet(ctx, container):
+        if waits := await self.waiters.unmet(ctx, container):
             return waits
         if spec.build is not None and not run.built:
             self._work.build(container, run)
             return ""
-        wait = partial(self._wait, container.key)
+        wait = partial(self.waiters.add, waiter=container.key)
         networks = await self._addresses.networks(ctx, container, wait)
         addresses = await self._addresses.of_templates(ctx, container, wait)
         prepared = prepare(spec, files, addresses)
@@ -212,7 +207,7 @@ class _Containers:
             hosts=await self._addresses.hosts(ctx, container),
             ports=await self._host_ports(container, run),
         )
-        self._wait_no_longer(container.key)
+        self.waiters.remove(container.key)
         run.must_be_healthy = bool((spec.steersman or ContainerAdditions()).startup_deadline)
         self._work.start(container, run, launch)
         return ""
@@ -288,19 +283,6 @@ class _Containers:
             return None
         return run.began + parse_duration(deadline).total_seconds() - asyncio.get_running_loop().time()
 
-    async def _unmet(self, ctx: Context, container: Container) -> str:
-        dependencies = (container.spec.steersman or ContainerAdditions()).depends_on or []
-        return await unmet_dependencies(ctx, dependencies, partial(self._wait, container.key))
-
-    def _wait(self, key: Key, kind: str, name: str) -> None:
-        self._waiters.setdefault((kind, name), set()).add(key)
-
-    def _wait_no_longer(self, key: Key) -> None:
-        for subject in [subject for subject, keys in self._waiters.items() if key in keys]:
-            self._waiters[subject].discard(key)
-            if not self._waiters[subject]:
-                del self._waiters[subject]
-
     # what follows from a container that runs
 
     async def _serve(self, ctx: Context, container: Container, run: Run) -> None:
@@ -367,7 +349,7 @@ class _Containers:
 
     async def _delete(self, ctx: Context, container: Container, run: Run) -> Outcome:
         """Remove the container, and let the object go when it is gone."""
-        self._wait_no_longer(container.key)
+        self.waiters.remove(container.key)
         self._health.forget(container.uid)
         if not has_finalizer(container, FINALIZER):
             return Done()

@@ -1,13 +1,13 @@
-"""The Executables that wait for other objects: what each waits for, and which of them to wake.
+"""The workloads that wait for other objects: what each waits for, and which of them to wake.
 
 Guarantees
-- No change is missed: an Executable is listed as a waiter before its dependency is read.
+- No change is missed: a workload is listed as a waiter before its dependency is read.
 - A cycle of dependencies, which would wait for ever, is named.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Final
 
 from steersman.controller import Context, View
@@ -16,69 +16,62 @@ from steersman.workloads.dependencies import cycle, needs, waiting_for
 from steersman.workloads.kinds import Container, Dependency, Executable, ExecutableReplicaSet, Service
 from steersman.workloads.serving import produced
 
-#: The kinds that an Executable can wait for.
+#: The kinds that a workload can wait for.
 KINDS: Final[Mapping[str, type[Object]]] = {
     each.__name__: each for each in (Executable, ExecutableReplicaSet, Container, Service)
 }
 
 
 class Waiters:
-    """The Executables that wait, by the kind and name of the object."""
+    """The workloads of one controller that wait, by the kind and name of the object."""
 
     def __init__(self) -> None:
         self._waiters: dict[tuple[str, str], set[Key]] = {}
 
     def woken_by(self, view: View[Object]) -> list[Key]:
-        """The Executables that wait for an object."""
+        """The workloads that wait for an object."""
         return sorted(self._waiters.get((view.kind.kind, view.key.name), ()))
 
     def add(self, kind: str, name: str, waiter: Key) -> None:
-        """List an Executable. Call it before reading the object."""
+        """List a workload. Call it before reading the object."""
         self._waiters.setdefault((kind, name), set()).add(waiter)
 
     def remove(self, waiter: Key) -> None:
-        """Drop an Executable that waits no longer."""
+        """Drop a workload that waits no longer."""
         for subject in [subject for subject, keys in self._waiters.items() if waiter in keys]:
             self._waiters[subject].discard(waiter)
             if not self._waiters[subject]:
                 del self._waiters[subject]
 
-    async def unmet(self, ctx: Context, executable: Executable) -> str:
-        """What an Executable waits for before it starts; empty if every dependency is met."""
-        dependencies = needs(executable)
-        waits = await unmet_dependencies(ctx, dependencies, lambda kind, name: self.add(kind, name, executable.key))
-        around = await _cycle(ctx, executable) if waits else []
+    async def unmet(self, ctx: Context, workload: Executable | Container) -> str:
+        """What a workload waits for before it starts; empty if every dependency is met."""
+        dependencies = needs(workload)
+        found: dict[tuple[str, str], Object | None] = {}
+
+        async def read(kind: str, name: str) -> Object | None:
+            self.add(kind, name, workload.key)
+            found[kind, name] = await _find(ctx, kind, name)
+            return found[kind, name]
+
+        for each in dependencies:
+            awaited = await read(each.kind, each.name)
+            for name in produced(awaited) if awaited is not None else ():
+                await read("Service", name)
+        waits = waiting_for(dependencies, lambda kind, name: found[kind, name])
+        around = await _cycle(ctx, workload) if waits else []
         return f"{waits}; the dependencies form a cycle: {' -> '.join(around)}" if around else waits
-
-
-async def unmet_dependencies(ctx: Context, dependencies: Sequence[Dependency], wait: Callable[[str, str], None]) -> str:
-    """What a workload waits for; empty if every dependency is met.
-
-    Calls ``wait`` with the kind and name of each object before it reads it, so that no change is missed.
-    """
-    found: dict[tuple[str, str], Object | None] = {}
-
-    async def read(kind: str, name: str) -> Object | None:
-        wait(kind, name)
-        found[kind, name] = await _find(ctx, kind, name)
-        return found[kind, name]
-
-    for each in dependencies:
-        workload = await read(each.kind, each.name)
-        for name in produced(workload) if workload is not None else ():
-            await read("Service", name)
-    return waiting_for(dependencies, lambda kind, name: found[kind, name])
 
 
 async def _find(ctx: Context, kind: str, name: str) -> Object | None:
     return await ctx.client.find(KINDS[kind], Key("", name))
 
 
-async def _cycle(ctx: Context, executable: Executable) -> list[str]:
-    """The cycle of dependencies that an Executable, or the set that made it, is on; empty if there is none."""
-    owner = controller_of(executable)
+async def _cycle(ctx: Context, workload: Executable | Container) -> list[str]:
+    """The cycle of dependencies that a workload, or the set that made it, is on; empty if there is none."""
+    owner = controller_of(workload)
     is_replica = owner is not None and owner.kind == "ExecutableReplicaSet"
-    start = (owner.kind, owner.name) if owner is not None and is_replica else ("Executable", executable.key.name)
+    own = (type(workload).__name__, workload.key.name)
+    start = (owner.kind, owner.name) if owner is not None and is_replica else own
     graph: dict[tuple[str, str], list[Dependency]] = {}
     left = [start]
     while left:
