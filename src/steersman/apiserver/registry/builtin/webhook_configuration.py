@@ -1,6 +1,7 @@
 """MutatingWebhookConfigurations and ValidatingWebhookConfigurations.
 
-Guarantee: an update may keep what earlier versions allowed, as in kube-apiserver: side effects, unknown reviews, equal names.
+Guarantee: an update may keep what earlier versions allowed, as in kube-apiserver: side effects, unknown reviews, equal names,
+and invalid values in selectors.
 """
 
 from __future__ import annotations
@@ -82,6 +83,7 @@ def _problems(hooks: list[Tree], old: list[Tree] | None) -> list[FieldProblem]:
     harmless = all(hook.get("sideEffects") in _HARMLESS for hook in before)
     known = all(not items(hook, "admissionReviewVersions") or _is_known(hook) for hook in before)
     unique = len(has_names) == len(set(has_names))
+    valid_selectors = not any(_selector_problems(hook, "", must_have_valid_values=True) for hook in before)
     conditions = old is None or [hook.get("matchConditions") for hook in hooks] != [
         hook.get("matchConditions") for hook in before
     ]
@@ -89,7 +91,7 @@ def _problems(hooks: list[Tree], old: list[Tree] | None) -> list[FieldProblem]:
     seen: set[str] = set()
     for at, hook in until_enough(hooks, found):
         path, name = f"webhooks[{at}]", hook.get("name") or ""
-        found += _hook_problems(hook, path, harmless=harmless)
+        found += _hook_problems(hook, path, harmless=harmless, valid_selectors=valid_selectors)
         if conditions:
             found += condition_problems(items(hook, "matchConditions"), f"{path}.matchConditions")
         reviews, missing = items(hook, "admissionReviewVersions"), f"must specify one of {', '.join(REVIEWS)}"
@@ -104,7 +106,7 @@ def _is_known(hook: Tree) -> bool:
     return any(version in REVIEWS for version in items(hook, "admissionReviewVersions"))
 
 
-def _hook_problems(hook: Tree, path: str, *, harmless: bool) -> list[FieldProblem]:
+def _hook_problems(hook: Tree, path: str, *, harmless: bool, valid_selectors: bool) -> list[FieldProblem]:
     found = _name_problems(hook.get("name") or "", f"{path}.name")
     for at, rule in until_enough(items(hook, "rules"), found):
         found += rule_problems(rule, f"{path}.rules[{at}]")
@@ -118,10 +120,16 @@ def _hook_problems(hook: Tree, path: str, *, harmless: bool) -> list[FieldProble
     seconds = hook.get("timeoutSeconds")
     if seconds is not None and not 1 <= seconds <= _LONGEST:
         found.append(invalid(f"{path}.timeoutSeconds", seconds, "the timeout value must be between 1 and 30 seconds"))
-    found += label_selector(f"{path}.namespaceSelector", hook.get("namespaceSelector"))
-    found += label_selector(f"{path}.objectSelector", hook.get("objectSelector"))
+    found += _selector_problems(hook, path, must_have_valid_values=valid_selectors)
     found += _policy_problems(hook, "reinvocationPolicy", path)
     return found + _client_problems(inner(hook, "clientConfig"), f"{path}.clientConfig")
+
+
+def _selector_problems(hook: Tree, path: str, *, must_have_valid_values: bool) -> list[FieldProblem]:
+    found: list[FieldProblem] = []
+    for name in ("namespaceSelector", "objectSelector"):
+        found += label_selector(f"{path}.{name}", hook.get(name), must_have_valid_values=must_have_valid_values)
+    return found
 
 
 def _policy_problems(hook: Tree, name: str, path: str) -> list[FieldProblem]:

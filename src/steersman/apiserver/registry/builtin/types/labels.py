@@ -47,17 +47,20 @@ def annotations(path: str, given: Mapping[str, str] | None) -> list[FieldProblem
     return problems
 
 
-def label_selector(path: str, selector: Mapping[str, Any] | None) -> list[FieldProblem]:
-    """Check a label selector."""
+def label_selector(
+    path: str, selector: Mapping[str, Any] | None, *, must_have_valid_values: bool = True
+) -> list[FieldProblem]:
+    """Check a label selector; ``must_have_valid_values`` is about those of its expressions."""
     if selector is None:
         return []
     problems = labels(f"{path}.matchLabels", selector.get("matchLabels"))
     for index, expression in until_enough(items(selector, "matchExpressions"), problems):
-        problems += _requirement(f"{path}.matchExpressions[{index}]", expression)
+        where = f"{path}.matchExpressions[{index}]"
+        problems += _requirement(where, expression, must_have_valid_values=must_have_valid_values)
     return problems
 
 
-def _requirement(path: str, expression: Mapping[str, Any]) -> list[FieldProblem]:
+def _requirement(path: str, expression: Mapping[str, Any], *, must_have_valid_values: bool) -> list[FieldProblem]:
     problems: list[FieldProblem] = []
     operator, values = expression.get("operator") or "", items(expression, "values")
     if operator in {"In", "NotIn"}:
@@ -70,7 +73,7 @@ def _requirement(path: str, expression: Mapping[str, Any]) -> list[FieldProblem]
     else:
         problems.append(invalid(f"{path}.operator", operator, "not a valid selector operator"))
     problems += label_name(f"{path}.key", expression.get("key") or "")
-    for index, value in until_enough(values, problems):
+    for index, value in until_enough(values if must_have_valid_values else (), problems):
         problems += each(f"{path}.values[{index}]", value, label_value(value))
     return problems
 
