@@ -50,7 +50,7 @@ from steersman.workloads.controllers.container_run import (
 from steersman.workloads.controllers.container_work import PORT_IN_USE, ContainerWork
 from steersman.workloads.controllers.container_world import ContainerWorld
 from steersman.workloads.controllers.probe_results import defer_results
-from steersman.workloads.controllers.waiters import KINDS, Waiters
+from steersman.workloads.controllers.waiters import AWAITED_KINDS, Waiters
 from steersman.workloads.kinds import (
     STOPPED,
     Container,
@@ -84,7 +84,7 @@ def containers(*, runner: ContainerRunner, ports: PortRegistry, health: HealthMo
     world = ContainerWorld(runner, limit=_PARALLEL)
     reconciler = _Containers(world, runner, ports, health, logs)
     builder = controller_for(Container).on(world).owns(Endpoint).owns(ContainerNetworkConnection)
-    for kind in (*KINDS.values(), ContainerNetwork):
+    for kind in (*AWAITED_KINDS.values(), ContainerNetwork):
         builder = builder.watches(kind, map=reconciler.waiters.woken_by)
     return builder.options(concurrency=16).run_with(reconciler)
 

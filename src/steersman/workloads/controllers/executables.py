@@ -33,7 +33,7 @@ from steersman.workloads.controllers.executable_run import (
     write_status,
 )
 from steersman.workloads.controllers.probe_results import defer_results
-from steersman.workloads.controllers.waiters import KINDS, Waiters
+from steersman.workloads.controllers.waiters import AWAITED_KINDS, Waiters
 from steersman.workloads.kinds import (
     Endpoint,
     Executable,
@@ -102,7 +102,7 @@ def executables(
     world = world if world is not None else World("processes", Run)
     reconciler = _Executables(world, processes, persistent, ports, health, (folder, logs), ambient)
     builder = controller_for(Executable).when(when(world.concerns)).on(world).owns(Endpoint)
-    for kind in KINDS.values():
+    for kind in AWAITED_KINDS.values():
         builder = builder.watches(kind, map=reconciler.waiters.woken_by)
     return builder.options(concurrency=16).run_with(reconciler)
 

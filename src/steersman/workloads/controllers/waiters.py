@@ -17,7 +17,7 @@ from steersman.workloads.kinds import Container, Dependency, Executable, Executa
 from steersman.workloads.serving import produced
 
 #: The kinds that a workload can wait for.
-KINDS: Final[Mapping[str, type[Object]]] = {
+AWAITED_KINDS: Final[Mapping[str, type[Object]]] = {
     each.__name__: each for each in (Executable, ExecutableReplicaSet, Container, Service)
 }
 
@@ -50,34 +50,37 @@ class Waiters:
 
         async def read(kind: str, name: str) -> Object | None:
             self.add(kind, name, workload.key)
-            found[kind, name] = await _find(ctx, kind, name)
+            found[kind, name] = await _read(ctx, kind, name)
             return found[kind, name]
 
         for each in dependencies:
             awaited = await read(each.kind, each.name)
             for name in produced(awaited) if awaited is not None else ():
                 await read("Service", name)
-        waits = waiting_for(dependencies, lambda kind, name: found[kind, name])
-        around = await _cycle(ctx, workload) if waits else []
-        return f"{waits}; the dependencies form a cycle: {' -> '.join(around)}" if around else waits
+        missing = waiting_for(dependencies, lambda kind, name: found[kind, name])
+        names = await _cycle(ctx, workload) if missing else []
+        return f"{missing}; the dependencies form a cycle: {' -> '.join(names)}" if names else missing
 
 
-async def _find(ctx: Context, kind: str, name: str) -> Object | None:
-    return await ctx.client.find(KINDS[kind], Key("", name))
+async def _read(ctx: Context, kind: str, name: str) -> Object | None:
+    return await ctx.client.find(AWAITED_KINDS[kind], Key("", name))
 
 
 async def _cycle(ctx: Context, workload: Executable | Container) -> list[str]:
     """The cycle of dependencies that a workload, or the set that made it, is on; empty if there is none."""
-    owner = controller_of(workload)
-    is_replica = owner is not None and owner.kind == "ExecutableReplicaSet"
-    own = (type(workload).__name__, workload.key.name)
-    start = (owner.kind, owner.name) if owner is not None and is_replica else own
+    start = _set_of(workload) or (type(workload).__name__, workload.key.name)
     graph: dict[tuple[str, str], list[Dependency]] = {}
     left = [start]
     while left:
         subject = left.pop()
         if subject not in graph:
-            found = await _find(ctx, *subject)
+            found = await _read(ctx, *subject)
             graph[subject] = needs(found) if found is not None else []
             left += [(each.kind, each.name) for each in graph[subject]]
     return cycle(*start, lambda kind, name: graph[kind, name])
+
+
+def _set_of(workload: Executable | Container) -> tuple[str, str] | None:
+    """The kind and name of the set that made a workload. Others depend on the set, not on its replicas."""
+    owner = controller_of(workload)
+    return (owner.kind, owner.name) if owner is not None and owner.kind == "ExecutableReplicaSet" else None
