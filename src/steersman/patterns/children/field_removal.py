@@ -44,7 +44,8 @@ class Removal:
     def left_in(self, obj: Object | Unstructured) -> bool:
         """Whether an object has one of the fields, other than with a default that the server restores."""
         present = self._found(obj)
-        return bool(present) and self._server_defaults.get(uid_of(obj) or "", self._paths) != _values(present)
+        restored = self._server_defaults.restored_values(uid_of(obj) or "", self._paths)
+        return bool(present) and restored != _values(present)
 
     async def carry_out(
         self, client: InternalClient, output: Output, obj: Object | Unstructured
@@ -66,7 +67,7 @@ class Removal:
             raise Conflict(ApiStatus(message=message, reason="Conflict", code=409), tried="remove fields") from None
         left = self._found(answer)
         if left:
-            self._server_defaults.remember(uid_of(obj) or "", self._paths, _values(left))
+            self._server_defaults.remember_restored(uid_of(obj) or "", self._paths, _values(left))
         return cast("Object | Unstructured", answer)
 
     def _found(self, obj: Object | Unstructured) -> list[tuple[list[str | int], Any]]:

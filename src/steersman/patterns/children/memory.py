@@ -64,7 +64,7 @@ class ChildMemory:
         self.children = children
         #: Which kinds the server normalizes.
         self.normalized_kinds = NormalizedKinds()
-        #: Defaults that the server restores in fields that children want to be absent.
+        #: Defaults that the server restores in fields that children want to be absent, or adds to overwritten children.
         self.server_defaults = ServerDefaults()
         #: Children that another writer keeps changing back.
         self.conflicts = WriteConflicts()

@@ -330,7 +330,7 @@ class _Replace(_Merge):
             return None
         live = _live(view)
         wanted, stored = content_of(_overwrite(work, live)), content_of(live)
-        same = wanted == stored or work.memory.server_defaults.completes(view.uid, wanted, stored)
+        same = wanted == stored or work.memory.server_defaults.stored_before(view.uid, wanted, stored)
         return view.object if same else None
 
     async def write(self, client: InternalClient, work: ChildWrite, owner: Object) -> Done:
