@@ -8,9 +8,9 @@ from typing import Any, Final
 
 from steersman.apiserver.registry.admission_expressions import VARIABLES, expression_problems, new_environment
 from steersman.apiserver.registry.builtin.strategy import BuiltinStrategy
+from steersman.apiserver.registry.builtin.types.admission_rules import condition_problems, rule_problems
 from steersman.apiserver.registry.builtin.types.labels import label_selector
 from steersman.apiserver.registry.builtin.types.trees import Tree, items, metadata, subtree
-from steersman.apiserver.registry.builtin.webhook_configuration import condition_problems, rule_problems
 from steersman.apiserver.registry.definition import WHOLE
 from steersman.cel import Environment
 from steersman.objects.field_problems import (

@@ -50,7 +50,7 @@ def conversion_problems(conversion: Tree, path: str, *, any_review: bool, any_bu
         found.append(required(where, "required when strategy is set to Webhook"))
     else:
         found += _client_problems(client, where, any_bundle=any_bundle)
-    return found + review_problems(reviews or [], f"{path}.conversionReviewVersions", known=not any_review)
+    return found + review_problems(reviews or [], f"{path}.conversionReviewVersions", must_have_known=not any_review)
 
 
 def knows_a_review(reviews: list[str] | None) -> bool:

@@ -67,8 +67,8 @@ def _path_problems(url_path: str, path: str) -> list[FieldProblem]:
     return found
 
 
-def review_problems(reviews: list[str], path: str, *, known: bool, missing: str = "") -> list[FieldProblem]:
-    """The problems of the versions of a review that a webhook reads; ``known`` demands one that the server sends."""
+def review_problems(reviews: list[str], path: str, *, must_have_known: bool, missing: str = "") -> list[FieldProblem]:
+    """The problems of the versions of a review that a webhook reads; a known one is one that the server sends."""
     if not reviews:
         return [required(path, missing)]
     found: list[FieldProblem] = []
@@ -79,7 +79,7 @@ def review_problems(reviews: list[str], path: str, *, known: bool, missing: str 
             continue
         seen.add(review)
         found += [invalid(f"{path}[{at}]", review, told) for told in dns_1035_label(review)]
-    if known and not seen & set(REVIEWS):
+    if must_have_known and not seen & set(REVIEWS):
         listed: Any = reviews
         found.append(invalid(path, listed, f"must include at least one of {', '.join(REVIEWS)}"))
     return found
