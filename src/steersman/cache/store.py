@@ -80,17 +80,15 @@ class Store:
 
     def by_index(self, name: str, value: Hashable) -> Found:
         """Return the objects that a declared index has under a value."""
-        place = IndexName("function", name)
-        if place not in self._contents.indexes and place not in self._contents.unfinished:
-            declared = (
-                index.name for index in (*self._contents.indexes, *self._contents.unfinished) if index.by == "function"
-            )
-            known = ", ".join(sorted(declared)) or "none"
+        index = IndexName("function", name)
+        if not self._is_declared(index):
+            names = (*self._contents.indexes, *self._contents.unfinished)
+            known = ", ".join(sorted(each.name for each in names if each.by == "function")) or "none"
             raise UnknownIndex(
                 f"there is no index {name!r}; declare it with manager.index or cache.add_index before it is used."
                 f" Declared: {known}"
             )
-        return self._take(self._index(place).find(value))
+        return self._take(self._index(index).find(value))
 
     def by_owner(self, uid: str) -> Found:
         """Return the objects whose owner references include this uid."""
@@ -107,13 +105,13 @@ class Store:
 
     def add_index(self, name: str, values_of: Callable[[StoredObject], Iterable[Hashable]]) -> IndexName:
         """Declare an index. If the store has objects, run `indexing` to the end afterwards."""
-        place = IndexName("function", name)
-        if place in self._contents.indexes or place in self._contents.unfinished:
+        index = IndexName("function", name)
+        if self._is_declared(index):
             raise ValueError(f"there is already an index {name!r}; choose another name for one of them")
-        self._contents.unfinished[place] = Index(values_of, remember=True)
+        self._contents.unfinished[index] = Index(values_of, remember=True)
         if not self._contents.objects:
-            self._index(place)
-        return place
+            self._index(index)
+        return index
 
     # building indexes without blocking the event loop
 
@@ -124,8 +122,8 @@ class Store:
         if owner:
             return OWNERS
         if name:
-            place = IndexName("function", name)
-            return place if place in self._contents.indexes or place in self._contents.unfinished else None
+            index = IndexName("function", name)
+            return index if self._is_declared(index) else None
         for requirement in labels.requirements if labels else ():
             if labels is not None and labels.required_value(requirement.key) is not None:
                 return IndexName("label in a namespace" if namespace else "label", requirement.key)
@@ -144,6 +142,9 @@ class Store:
                 yield
                 if self._contents is not contents or name in contents.indexes:
                     break  # a list has replaced the contents, or a lookup has completed the index
+
+    def _is_declared(self, index: IndexName) -> bool:
+        return index in self._contents.indexes or index in self._contents.unfinished
 
     def _index(self, name: IndexName) -> Index:
         """Return a complete index, built in one go if necessary."""
@@ -216,12 +217,12 @@ class Store:
 
     def _candidates(self, namespace: str, labels: Selector | None) -> Iterator[StoredObject]:
         """Return a superset of the result, narrowed by an index where possible."""
-        name = self.index_for(namespace=namespace, labels=labels)
-        if name is None:
+        index = self.index_for(namespace=namespace, labels=labels)
+        if index is None:
             return iter(self._contents.objects.values())
-        label = labels.required_value(name.name) if labels and name.by != "namespace" else None
+        label = labels.required_value(index.name) if labels and index.by != "namespace" else None
         value = namespace if label is None else (namespace, label) if namespace else label
-        return iter(self._take(self._index(name).find(value)))
+        return iter(self._take(self._index(index).find(value)))
 
     def _take(self, keys: Iterable[Key]) -> Found:
         objects = self._contents.objects
@@ -235,7 +236,7 @@ def _built_in(name: IndexName) -> Index:
 
 def _values_of(name: IndexName) -> Callable[[StoredObject], Iterable[Hashable]]:
     """Return the function that computes an object's values in a built-in index."""
-    label = name.name
+    argument = name.name
     match name.by:
         case "namespace":
             return lambda stored: (stored.key.namespace,)
@@ -243,15 +244,15 @@ def _values_of(name: IndexName) -> Callable[[StoredObject], Iterable[Hashable]]:
             return lambda stored: stored.owners
         case "label":
             return lambda stored: (
-                (stored.own_labels[label],) if stored.own_labels and label in stored.own_labels else ()
+                (stored.own_labels[argument],) if stored.own_labels and argument in stored.own_labels else ()
             )
         case "label in a namespace":
             return lambda stored: (
-                ((stored.key.namespace, stored.own_labels[label]),)
-                if stored.own_labels and label in stored.own_labels
+                ((stored.key.namespace, stored.own_labels[argument]),)
+                if stored.own_labels and argument in stored.own_labels
                 else ()
             )
         case "condition":
-            return lambda stored: unmet(stored, label)
+            return lambda stored: unmet(stored, argument)
         case "function":
-            raise UnknownIndex(f"there is no index {label!r}")
+            raise UnknownIndex(f"there is no index {argument!r}")
