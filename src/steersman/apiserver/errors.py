@@ -26,6 +26,10 @@ class RequestRejected(Exception):
         self.status = status
         self.headers = headers
 
+    def with_headers(self, *added: tuple[str, str]) -> RequestRejected:
+        """The same rejection with headers added to its own."""
+        return RequestRejected(self.status, (*self.headers, *added))
+
 
 class Named:
     """A resource as errors name it: ``configmaps``, ``deployments.apps``."""

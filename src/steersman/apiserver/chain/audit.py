@@ -50,7 +50,7 @@ class Audit:
             reply = await next_(request)
         except RequestRejected as refused:
             self._tell(audit_event, request, user, "ResponseComplete", refused.status)
-            raise RequestRejected(refused.status, (*refused.headers, ("Audit-Id", audit_event["auditID"]))) from None
+            raise refused.with_headers(("Audit-Id", audit_event["auditID"])) from None
         except Exception:
             self._tell(audit_event, request, user, "Panic", internal("the request could not be served").status)
             raise
@@ -112,7 +112,7 @@ class AuthenticationAudit:
             "stageTimestamp": audit_event["requestReceivedTimestamp"],
         }
         self._hook(audit_event)
-        return RequestRejected(refused.status, (*refused.headers, ("Audit-Id", audit_event["auditID"])))
+        return refused.with_headers(("Audit-Id", audit_event["auditID"]))
 
 
 class AuditFile:

@@ -23,7 +23,7 @@ def refused(access: Access, reason: str = "") -> RequestRejected:
     """The answer to a denied access."""
     why = f"{access}: {reason}" if reason else str(access)
     named = Named(access.group, access.resource) if access.is_resource else None
-    return RequestRejected(forbidden(named, access.name, why).status, NO_SNIFFING)
+    return forbidden(named, access.name, why).with_headers(*NO_SNIFFING)
 
 
 class Authorization:
@@ -41,6 +41,7 @@ class Authorization:
         if not decision.allowed:
             raise refused(access, decision.reason)
 
+        # For a verb that turns out to be another: a PUT that creates.
         async def authorize(verb: str) -> None:
             other = msgspec.structs.replace(access, verb=verb)
             decided = await self._authorizer(other)

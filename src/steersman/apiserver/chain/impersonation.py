@@ -93,7 +93,7 @@ def _wanted(request: ServerRequest) -> User | None:
         return None
     if not user:
         words = f"requested {_go_words(uid or '', groups, extra)} without impersonating a user name"
-        raise RequestRejected(bad_request(words).status, NO_SNIFFING)
+        raise bad_request(words).with_headers(*NO_SNIFFING)
     return User(name=user, uid=uid or "", groups=tuple(groups), extra=extra)
 
 
