@@ -10,17 +10,17 @@ Guarantees
 from __future__ import annotations
 
 import asyncio
-import inspect
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing, suppress
 from typing import Any, Literal, TypeAlias, TypeVar, cast, overload
 
 from steersman.client import Added, Client, Deleted, KeyLike, Modified
 from steersman.debug import count, duration
-from steersman.errors import ApiError, DeadlineExceeded, Expired
+from steersman.errors import DeadlineExceeded, Expired
 from steersman.objects import GroupVersionKind, Key, Kind, Object, Unstructured
 from steersman.testing.clock import time_flies
-from steersman.testing.expectations import Expected, differences, expected_tree
+from steersman.testing.conditions import Condition, check_condition, condition_holds, condition_stays, function_name
+from steersman.testing.expectations import Expected, NotAsExpected, differences, expected_tree
 from steersman.testing.report import difference_lines, event_lines, object_lines, run_lines, tree_of
 
 ObjectT = TypeVar("ObjectT", bound=Object)
@@ -28,16 +28,6 @@ T = TypeVar("T")
 Found = Object | Unstructured | None
 Has: TypeAlias = Expected | None
 Check: TypeAlias = Callable[[T], object] | None
-Condition = Callable[[], object | Awaitable[object]]
-
-#: How often to call a condition that is a plain function.
-_LOOK = 0.02
-#: How long the first call of a condition may take before it counts as one that does not hold, in `consistently`.
-_FIRST_CALL_SECONDS = 10.0
-
-
-class NotAsExpected(AssertionError):
-    """An object did not become, or did not stay, what a test expects."""
 
 
 class _Expectation:
@@ -66,18 +56,12 @@ class _Expectation:
             return [] if found is None else ["it still exists" + _why_still(found)]
         if found is None:
             return ["it does not exist"]
-        lines = (
-            difference_lines(differences(self.has, tree_of(found, self.gvk)), self.gvk) if self.has is not None else []
-        )
-        return lines + (self._checked(found) if self.check is not None else [])
-
-    def _checked(self, found: Found) -> list[str]:
-        assert self.check is not None
-        try:
-            answer = self.check(found)
-        except Exception as error:  # noqa: BLE001 - for example, a status that is still missing
-            return [f"{_name(self.check)} failed with {type(error).__name__}: {error}"]
-        return [] if answer else [f"{_name(self.check)} returned {answer!r}"]
+        lines: list[str] = []
+        if self.has is not None:
+            lines += difference_lines(differences(self.has, tree_of(found, self.gvk)), self.gvk)
+        if self.check is not None:
+            lines += _check_problems(self.check, found)
+        return lines
 
     async def states_until(self, deadline: float) -> AsyncGenerator[Found]:
         """Every state of the object until a deadline; the first even if it comes later. Ends with `TimeoutError`."""
@@ -92,16 +76,15 @@ class _Expectation:
         """Every state of the object from now on, beginning with the current one."""
         kinds = self.client.pipeline.kinds
         self.key = kinds.key(await kinds.bind(self.kind), self.given)
-        kind, where, name = (
-            cast("type[Object]", self.kind),
-            self.key.namespace or None,
-            {"metadata.name": self.key.name},
-        )
+        # The verbs return typed objects for a class, and `Unstructured` for a `Kind`; here both are a state.
+        kind = cast("type[Object]", self.kind)
+        namespace = self.key.namespace or None
+        fields = {"metadata.name": self.key.name}
         while True:
-            listed = await self.client.list(kind, namespace=where, fields=name)
+            listed = await self.client.list(kind, namespace=namespace, fields=fields)
             yield self._seen(listed.items[0] if listed.items else None)
             since = listed.resource_version
-            watch = self.client.watch(kind, namespace=where, fields=name, resource_version=since)
+            watch = self.client.watch(kind, namespace=namespace, fields=fields, resource_version=since)
             with suppress(Expired, DeadlineExceeded):
                 async with watch as events:
                     async for event in events:
@@ -129,17 +112,20 @@ class _Expectation:
         return f"{self.gvk.kind} {self.key}"
 
 
+def _check_problems(check: Callable[[Any], object], found: Found) -> list[str]:
+    try:
+        answer = check(found)
+    except Exception as error:  # noqa: BLE001 - for example, a status that is still missing
+        return [f"{function_name(check)} failed with {type(error).__name__}: {error}"]
+    return [] if answer else [f"{function_name(check)} returned {answer!r}"]
+
+
 def _why_still(found: Object | Unstructured) -> str:
     metadata: dict[str, Any] = tree_of(found).get("metadata", {})
     if not metadata.get("deletionTimestamp"):
         return ": it has not been deleted"
     finalizers: list[str] = metadata.get("finalizers") or []
     return f": it is being deleted and waits for {', '.join(finalizers) or 'its grace period'}"
-
-
-def _name(check: Callable[..., object]) -> str:
-    name = getattr(check, "__name__", type(check).__name__)
-    return "the check" if name == "<lambda>" else name
 
 
 @overload
@@ -191,11 +177,11 @@ async def eventually(
     """
     __tracebackhide__ = True
     if not isinstance(client, Client):
-        _check_condition(client, kind, "eventually")
-        return await _condition_holds(client, within)
+        check_condition(client, kind, "eventually")
+        return await condition_holds(client, within)
     expected = _Expectation(client, kind, key, check, has, gone=gone)
-    loop = asyncio.get_running_loop()
-    deadline, problems = loop.time() + within, [""]
+    deadline = asyncio.get_running_loop().time() + within
+    problems: list[str] = []
     with suppress(TimeoutError), time_flies(deadline):
         async with aclosing(expected.states_until(deadline)) as states:
             async for found in states:
@@ -243,8 +229,8 @@ async def consistently(
     """
     __tracebackhide__ = True
     if not isinstance(client, Client):
-        _check_condition(client, kind, "consistently")
-        await _condition_stays(client, during)
+        check_condition(client, kind, "consistently")
+        await condition_stays(client, during)
         return
     loop = asyncio.get_running_loop()
     expected = _Expectation(client, kind, key, check, has, gone=gone)
@@ -261,69 +247,3 @@ async def consistently(
         lasted = f"after {duration(loop.time() - began)}" if expected.states > 1 else "from the beginning"
         headline = f"{expected.name} did not stay as expected for {duration(during)}; {lasted}:"
         raise NotAsExpected(await expected.report(headline, problems))
-
-
-class _Unfinished(Exception):
-    """A condition did not return by its deadline."""
-
-
-async def _asked(condition: Condition, deadline: float) -> tuple[object, str]:
-    """The result of a condition, and why it does not hold. Raises `_Unfinished`."""
-    limit = asyncio.timeout_at(deadline)
-    try:
-        answer = condition()
-        if inspect.isawaitable(answer):
-            async with limit:
-                answer = await answer
-    except TimeoutError as error:
-        if limit.expired():
-            raise _Unfinished from error
-        raise
-    except (AssertionError, ApiError, LookupError, AttributeError, TypeError) as error:
-        return None, f"it failed with {type(error).__name__}: {error}"
-    return answer, "" if answer else f"it returned {answer!r}"
-
-
-def _check_condition(given: object, kind: object, called: str) -> None:
-    """Reject immediately what can never hold: waiting for it would not reveal the mistake."""
-    if kind is None and callable(given) and not isinstance(given, type):
-        return
-    client = getattr(given, "client", None)
-    write = "control_plane.client" if isinstance(client, Client) else "a client"
-    if inspect.iscoroutine(given):
-        given.close()
-        raise TypeError(f"{called}: a coroutine runs once; write {called}(lambda: {given.__name__}(...))")
-    raise TypeError(f"{called}: {given!r} is not a client; write {called}({write}, KIND, NAME), or {called}(function)")
-
-
-async def _condition_holds(condition: Condition, within: float) -> object:
-    __tracebackhide__ = True
-    deadline = asyncio.get_running_loop().time() + within
-    problem = "it did not return"
-    with suppress(_Unfinished), time_flies(deadline):
-        while True:
-            answer, problem = await _asked(condition, deadline)
-            if not problem:
-                return answer
-            if asyncio.get_running_loop().time() >= deadline:
-                break
-            await asyncio.sleep(_LOOK)
-    raise NotAsExpected(f"{_name(condition)} did not hold within {duration(within)}: {problem}")
-
-
-async def _condition_stays(condition: Condition, during: float) -> None:
-    __tracebackhide__ = True
-    loop = asyncio.get_running_loop()
-    lasted, problem = "from the beginning", f"it did not return within {duration(_FIRST_CALL_SECONDS)}"
-    limit = loop.time() + _FIRST_CALL_SECONDS
-    with suppress(_Unfinished), time_flies(limit):
-        _, problem = await _asked(condition, limit)
-    end = (began := loop.time()) + during
-    # A call that the end cuts off says nothing: the condition held as far as it was seen.
-    with suppress(_Unfinished), time_flies(end):
-        while not problem and loop.time() < end:
-            await asyncio.sleep(_LOOK)
-            _, problem = await _asked(condition, end)
-            lasted = f"after {duration(loop.time() - began)}"
-    if problem:
-        raise NotAsExpected(f"{_name(condition)} did not hold for {duration(during)}: {lasted}, {problem}")

@@ -20,6 +20,10 @@ Expected: TypeAlias = Mapping[str, Any] | Object | Unstructured
 ABSENT = object()
 
 
+class NotAsExpected(AssertionError):
+    """An object or a condition did not become, or did not stay, what a test expects."""
+
+
 class Difference(NamedTuple):
     """One field that differs; `ABSENT` stands for a missing value."""
 

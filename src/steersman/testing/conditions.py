@@ -1,0 +1,103 @@
+"""Calls a condition, which is a function of a test without parameters, until it holds or while it must hold.
+
+Guarantees
+- A call never lasts longer than its deadline, so a condition that hangs ends with a reason.
+- An error that means "not yet", such as a failed assertion or a missing object, counts as one that does not hold. Any other
+  error ends the wait and reaches the test.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+
+from steersman.client import Client
+from steersman.debug import duration
+from steersman.errors import ApiError
+from steersman.testing.clock import time_flies
+from steersman.testing.expectations import NotAsExpected
+
+Condition = Callable[[], object | Awaitable[object]]
+
+_POLL_SECONDS = 0.02
+#: How long the first call of `condition_stays` may take. The time in which the condition must hold begins after it.
+_FIRST_CALL_SECONDS = 10.0
+
+
+def check_condition(given: object, kind: object, called: str) -> None:
+    """Reject immediately what can never hold: waiting for it would not reveal the mistake."""
+    if kind is None and callable(given) and not isinstance(given, type):
+        return
+    client = getattr(given, "client", None)
+    write = "control_plane.client" if isinstance(client, Client) else "a client"
+    if inspect.iscoroutine(given):
+        given.close()
+        raise TypeError(f"{called}: a coroutine runs once; write {called}(lambda: {given.__name__}(...))")
+    raise TypeError(f"{called}: {given!r} is not a client; write {called}({write}, KIND, NAME), or {called}(function)")
+
+
+async def condition_holds(condition: Condition, within: float) -> object:
+    """Wait until a condition holds, and return its result. Raises `NotAsExpected`."""
+    __tracebackhide__ = True
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + within
+    problem = "it did not return"
+    with suppress(_Unfinished), time_flies(deadline):
+        while True:
+            answer, problem = await _call(condition, deadline)
+            if not problem:
+                return answer
+            if loop.time() >= deadline:
+                break
+            await asyncio.sleep(_POLL_SECONDS)
+    raise NotAsExpected(f"{function_name(condition)} did not hold within {duration(within)}: {problem}")
+
+
+async def condition_stays(condition: Condition, during: float) -> None:
+    """Check that a condition holds now and for a time. Raises `NotAsExpected`."""
+    __tracebackhide__ = True
+    loop = asyncio.get_running_loop()
+    limit = loop.time() + _FIRST_CALL_SECONDS
+    lasted = "from the beginning"
+    problem = f"it did not return within {duration(_FIRST_CALL_SECONDS)}"
+    with suppress(_Unfinished), time_flies(limit):
+        _, problem = await _call(condition, limit)
+    began = loop.time()
+    end = began + during
+    # A call that the end cuts off says nothing: the condition held as far as it was seen.
+    with suppress(_Unfinished), time_flies(end):
+        while not problem and loop.time() < end:
+            await asyncio.sleep(_POLL_SECONDS)
+            _, problem = await _call(condition, end)
+            lasted = f"after {duration(loop.time() - began)}"
+    if problem:
+        raise NotAsExpected(f"{function_name(condition)} did not hold for {duration(during)}: {lasted}, {problem}")
+
+
+def function_name(check: Callable[..., object]) -> str:
+    """The name of a test's function in a message."""
+    name = getattr(check, "__name__", type(check).__name__)
+    return "the check" if name == "<lambda>" else name
+
+
+class _Unfinished(Exception):
+    """A condition did not return by its deadline."""
+
+
+async def _call(condition: Condition, deadline: float) -> tuple[object, str]:
+    """The result of a condition, and why it does not hold. Raises `_Unfinished`."""
+    limit = asyncio.timeout_at(deadline)
+    try:
+        answer = condition()
+        if inspect.isawaitable(answer):
+            async with limit:
+                answer = await answer
+    except TimeoutError as error:
+        if limit.expired():
+            raise _Unfinished from error
+        raise
+    except (AssertionError, ApiError, LookupError, AttributeError, TypeError) as error:
+        return None, f"it failed with {type(error).__name__}: {error}"
+    return answer, "" if answer else f"it returned {answer!r}"
