@@ -15,7 +15,10 @@ from threading import Thread
 import pytest
 
 EVIL = "\x1b]52;c;cHduZWQ=\x07\x1b[2J\x1b[6n\nsteersman: forged\r\x9b31m\u202e\x1b[8m"
-PREAMBLE = f"import logging, sys, threading, warnings\nfrom steersman.cli import console\nEVIL = {EVIL!r}\n"
+PREAMBLE = (
+    "import logging, sys, threading, warnings\nfrom steersman.cli import console\n"
+    f"from steersman.cli.log_copy import LogCopy\nEVIL = {EVIL!r}\n"
+)
 #: Each way in which text reaches stdout or stderr.
 WAYS = {
     "result": "console.show(EVIL)",
@@ -23,8 +26,8 @@ WAYS = {
     "failure": "console.tell_failure(EVIL)",
     "data as text": "console.show_data(EVIL)",
     "data as bytes": "console.show_data(EVIL.encode() + b'\\xff')",
-    "log": "copy = console.LogCopy(); copy.write(EVIL.encode()); copy.write(b'\\n\\xc2'); copy.write(b'\\x9b6n'); copy.close()",
-    "log in pieces": "copy = console.LogCopy(); [copy.write(bytes([each])) for each in EVIL.encode()]; copy.close()",
+    "log": "copy = LogCopy(); copy.write(EVIL.encode()); copy.write(b'\\n\\xc2'); copy.write(b'\\x9b6n'); copy.close()",
+    "log in pieces": "copy = LogCopy(); [copy.write(bytes([each])) for each in EVIL.encode()]; copy.close()",
     "traceback": "console.tell_traceback(ValueError(EVIL))",
     "error that nothing catches": "console.take_over_reports(); raise ValueError(EVIL)",
     "cancellation that nothing catches": (
@@ -90,7 +93,7 @@ def test_colors_are_for_terminals() -> None:
     program = (
         "from steersman.telemetry import painted\n"
         "console.tell(painted('ours', '31'))\n"
-        "copy = console.LogCopy(); copy.write(b'\\x1b[3'); copy.write(b'2mtheirs\\n'); copy.write(b'prompt> ')\n"
+        "copy = LogCopy(); copy.write(b'\\x1b[3'); copy.write(b'2mtheirs\\n'); copy.write(b'prompt> ')\n"
         "copy.close()"
     )
     assert on_terminal(program) == "\x1b[31mours\x1b[0m\n\x1b[32mtheirs\x1b[0m\nprompt> "
@@ -102,7 +105,7 @@ def test_colors_are_for_terminals() -> None:
 def test_lines_of_a_log_end_as_on_windows_too() -> None:
     """A piece of a log may end between the two characters that end a line; a carriage return alone is shown."""
     pieces = [b"one\r", b"\ntwo\r\nthree", b"\r", b"\r", b"\nfo\r", b"ur\r"]
-    program = f"copy = console.LogCopy(); [copy.write(each) for each in {pieces!r}]; copy.close()"
+    program = f"copy = LogCopy(); [copy.write(each) for each in {pieces!r}]; copy.close()"
     assert on_terminal(program) == "one\ntwo\nthree\\r\nfo\\rur\\r"
 
 

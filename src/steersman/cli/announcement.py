@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import msgspec
 
 from steersman._version import __version__
-from steersman.cli.console import print_banner
+from steersman.cli.console import tell_banner
 from steersman.controller import Blueprint
 from steersman.manager import HttpEndpoints, Manager
 
@@ -45,7 +45,7 @@ def announce(said: Announcement, *, readable: bool) -> None:
             | ({"endpoints": url} if (url := endpoints_url(said.endpoints)) else {}),
         )
         return
-    print_banner(said.target, _lines(said))
+    tell_banner(said.target, _lines(said))
 
 
 def _lines(said: Announcement) -> Iterator[tuple[str, str]]:

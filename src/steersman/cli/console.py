@@ -1,4 +1,4 @@
-"""The one place where commands write to stdout and stderr.
+"""Where commands write to stdout and stderr. Lines of services are written by `steersman.cli.up.output`, in a thread.
 
 Guarantees
 - Text from services, servers, files and objects cannot control a terminal: control characters are shown escaped, also
@@ -11,7 +11,6 @@ Guarantees
 from __future__ import annotations
 
 import argparse
-import codecs
 import logging
 import os
 import sys
@@ -25,12 +24,10 @@ from typing import Any, Final, TextIO
 
 from steersman._version import __version__
 from steersman.cli.failure import Failure
-from steersman.telemetry import MessageFormatter, indented, painted, program_text, rendered, visible
+from steersman.telemetry import MessageFormatter, indented, painted, rendered, visible
 
 #: Before each line that belongs to the message above it.
 _INDENT: Final = "  "
-#: How many characters of an unfinished line are held back.
-_HELD_MAX: Final = 65536
 
 
 def has_colors(environment: Mapping[str, str], descriptor: int = 1) -> bool:
@@ -57,7 +54,7 @@ def tell_failure(text: str) -> None:
     tell(f"steersman: {visible(first)}" + (f"\n{indented(rest, _INDENT)}" if rest else ""))
 
 
-def print_banner(what: str, lines: Iterable[tuple[str, str]]) -> None:
+def tell_banner(what: str, lines: Iterable[tuple[str, str]]) -> None:
     """Write what a long-running program does, then labeled lines, to stderr; a repeated label is written once."""
     tell(f"{painted(f'steersman {__version__}', '1')} {what}")
     before = ""
@@ -90,41 +87,6 @@ def _writing_output() -> Generator[None]:
         raise
     except OSError as error:
         raise Failure(f"cannot write the output: {error.strerror}") from error
-
-
-class LogCopy:
-    """Copies the log of a program to stdout: exactly, or on a terminal with its colors alone.
-
-    Escape sequences may be cut anywhere, so a line with one is held back until it is complete. So is a carriage return at the
-    end: with the line feed that may follow, it ends a line.
-    """
-
-    def __init__(self) -> None:
-        self._is_terminal = sys.stdout.isatty()
-        self._decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
-        self._held = ""
-
-    def write(self, piece: bytes) -> None:
-        """Write a piece of the log, as it arrives."""
-        if not self._is_terminal:
-            show_data(piece)
-        else:
-            *lines, self._held = (self._held + self._decoder.decode(piece)).split("\n")
-            for line in lines:
-                show(program_text(line))
-            if "\x1b" not in self._held or len(self._held) > _HELD_MAX:
-                self._show_held(up_to="\r")
-
-    def close(self) -> None:
-        """Write what was held back."""
-        self._held += self._decoder.decode(b"", final=True)
-        self._show_held()
-
-    def _show_held(self, *, up_to: str = "") -> None:
-        """Write what was held back, except this end."""
-        shown = self._held.removesuffix(up_to)
-        self._held = self._held[len(shown) :]
-        show(program_text(shown), end="")
 
 
 class ConsoleParser(argparse.ArgumentParser):

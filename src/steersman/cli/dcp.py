@@ -18,7 +18,7 @@ from typing import Literal
 import msgspec
 
 from steersman.aio import Supervisor
-from steersman.cli.console import print_banner, show_data, tell
+from steersman.cli.console import show_data, tell, tell_banner
 from steersman.cli.failure import Failure
 from steersman.cli.signals import StopSignals
 from steersman.telemetry import configure_logging
@@ -70,7 +70,7 @@ async def _run(plane: DeveloperControlPlane, monitored: tuple[int, int | None] |
         if monitored is not None:
             lines.insert(2, ("monitors", f"pid {monitored[0]}"))
             tasks.start(_monitor(plane, *monitored), name="monitored process")
-        print_banner("runs processes, services and containers as objects", lines)
+        tell_banner("runs processes, services and containers as objects", lines)
         tell("In another terminal:")
         show_data(f"export KUBECONFIG={shlex.quote(str(plane.kubeconfig))}\n")
         tell()

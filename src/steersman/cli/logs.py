@@ -12,8 +12,8 @@ from pathlib import Path
 import msgspec
 
 from steersman.application import ApplicationError
-from steersman.cli.console import LogCopy
 from steersman.cli.failure import Misuse
+from steersman.cli.log_copy import LogCopy
 from steersman.cli.up.places import PlaceOptions, run_command
 from steersman.cli.up.service_logs import print_service_logs
 from steersman.client import Client

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from steersman.apiserver import AuditFile, AuditHook, StorageError, User, check_owned_folder
-from steersman.cli.console import print_banner, show_data, tell
+from steersman.cli.console import show_data, tell, tell_banner
 from steersman.cli.failure import Failure
 from steersman.cli.generate.crds import resource_classes
 from steersman.cli.modules import look_here_first, module_and_name
@@ -99,7 +99,7 @@ async def _serve(plane: ControlPlane, lines: list[tuple[str, str]], *, pods: boo
         if pods:
             await stack.enter_async_context(_running_pods(plane))
         server = ("server", f"{plane.url}, compatible with Kubernetes {KUBERNETES}")
-        print_banner("serves a Kubernetes API", [server, *lines])
+        tell_banner("serves a Kubernetes API", [server, *lines])
         tell("In another terminal:")
         show_data(f"export KUBECONFIG={shlex.quote(str(plane.kubeconfig))}\n")
         tell()

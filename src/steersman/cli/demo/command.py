@@ -22,7 +22,7 @@ from pathlib import Path
 from steersman.aio import Supervisor, utc_now
 from steersman.apiserver import IN_PROCESS
 from steersman.cache import Cache
-from steersman.cli.console import print_banner, show_data, tell
+from steersman.cli.console import show_data, tell, tell_banner
 from steersman.cli.demo.demo_operator import NAME, Site, home, make_manager
 from steersman.cli.demo.screen import Screen
 from steersman.cli.demo.tree import tree_lines
@@ -97,7 +97,7 @@ async def _run(folder: Path, port: int) -> None:
 
 
 def _welcome(plane: ControlPlane, example: Path, definition: Path) -> None:
-    print_banner(
+    tell_banner(
         "shows an operator at work",
         [
             ("server", f"{plane.url}, in this process; objects are in memory"),
