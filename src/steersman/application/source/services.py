@@ -1,4 +1,9 @@
-"""Reads the definitions of services."""
+"""Reads the definitions of services.
+
+Guarantees
+- A service with ``image`` or ``build`` is a container, every other one a process of this machine.
+- All mistakes of all services are reported with their places; none is raised.
+"""
 
 from __future__ import annotations
 
@@ -113,11 +118,11 @@ class ServiceReader:
     def __init__(self, values: Values, declarations: Declarations) -> None:
         self._values = values
         self._declarations = declarations
-        #: The place of each dependency of a service.
+        #: The place of each dependency, by the service and the one that it depends on. `read` fills it.
         self.dependency_nodes: dict[tuple[str, str], Node] = {}
 
     def read(self, name: str, key: Node, node: Node) -> ServiceDefinition | None:
-        """The definition of a service; None if it cannot be read."""
+        """The definition of a service; None if it cannot be read. Adds its dependencies to `dependency_nodes`."""
         values = self._values
         if not _NAME.fullmatch(name):
             values.report.error(key, f"a service name must consist of letters, digits, . _ and - (got {shown(name)})")
@@ -147,13 +152,16 @@ class ServiceReader:
         compose = (*COMMON_KEYS, "provider", "extends")
         known = compose if is_process else (*compose, *CONTAINER_KEYS)
         ignored = (*CONTAINER_KEYS, *IGNORED_KEYS) if is_process else IGNORED_KEYS
+        # A Compose file gets no suggestion that it could not follow.
         own = () if service.origin.is_compose else OWN_KEYS
-        for unknown in OWN_KEYS:
-            node = service.keys.get(unknown)
+        # By the file of the key, not of the service: a steersman.yaml may add keys to a service of a Compose file.
+        for own_key in OWN_KEYS:
+            node = service.keys.get(own_key)
             if node is not None and node.origin.is_compose:
                 self._values.report.error(
-                    node, f"{unknown} is a key of steersman.yaml, not of the Compose specification"
+                    node, f"{own_key} is a key of steersman.yaml, not of the Compose specification"
                 )
+        # The loop above has checked the own keys.
         checked = {key: value for key, value in service.items.items() if key not in OWN_KEYS}
         return self._values.check_keys(service.with_items(checked, {}), f"the service {name}", (*known, *own), ignored)
 
