@@ -1,14 +1,14 @@
 """Controllers, their caches and leadership as one program.
 
 Guarantees
-- Start is ordered: endpoints, caches, `before_leading`, leadership once caches are warm, `while_leading`, controllers.
-  Stop is the reverse, with drain: the Lease is released when nothing runs any more; the endpoints answer to the end.
+- Start is ordered: endpoints, webhooks, caches, `before_leading`, leadership once caches are warm, `while_leading`,
+  controllers. Stop is the reverse, with drain: the Lease goes when nothing of its term runs, the endpoints go last.
 - A new term begins with caches at least as new as the server was when the term began.
 - The first SIGTERM or SIGINT drains for at most ``grace`` seconds; the second cancels all work. A process that still
   does not end exits by force: see `steersman.manager.shutdown`.
 - Controllers can be added, to the current term, and removed: they are drained, and unneeded kinds leave the cache.
 - A controller that fails stops the manager with its error: a program that half works is worse than one that ends.
-- Without endpoints nothing listens. Statistics are computed only when they are read.
+- Without endpoints and webhooks nothing listens. Statistics are computed only when they are read.
 """
 
 from __future__ import annotations

@@ -176,7 +176,7 @@ class Admission:
         self._called.clear()
 
     def add_last(self, plugin: Plugin) -> None:
-        """Add a plugin that runs after all others."""
+        """Add a plugin that runs after all others, except guards."""
         self._last.append(plugin)
         self._called.clear()
 

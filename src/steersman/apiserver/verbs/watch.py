@@ -4,6 +4,8 @@ Guarantees
 - Every change after the revision that the client names arrives once, in order; or the watch ends with 410.
 - A change is printed once for all watchers with the same form.
 - An object that leaves a selection is DELETED, with its previous state, at the revision at which it left.
+- A client that asks for bookmarks gets one after the initial objects, if it wants these too, one every `Limits.bookmarks`
+  seconds, and one shortly before the watch ends. Changes that are on their way come first.
 - A slow client delays no other client and costs at most one piece of memory, `_PIECE` or one frame. When the history
   has passed it, its watch ends with 410.
 """
