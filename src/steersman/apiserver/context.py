@@ -76,7 +76,7 @@ class Backend:
 
 
 class VerbContext:
-    """One served resource, as verbs see it; also the `Surroundings` of its strategy and of admission plugins."""
+    """One served resource, as verbs see it; also the surroundings of its strategy and of admission plugins."""
 
     __slots__ = ("admission", "definition", "feed", "limits", "metrics", "registry", "storage", "workers")
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 from steersman.apiserver.errors import RequestRejected, forbidden
 from steersman.apiserver.metrics import ServerMetrics
-from steersman.apiserver.registry.definition import Definition, Surroundings, Tree
+from steersman.apiserver.registry.definition import Definition, Tree
+from steersman.apiserver.registry.strategy import Surroundings
 from steersman.apiserver.request import ServerRequest
 from steersman.errors import StatusCause
 
@@ -32,6 +33,15 @@ class WriteView(NamedTuple):
     definition: Definition
     show: Callable[[Tree], Tree] | None = None
     take: Callable[[Tree, Tree], None] | None = None
+
+
+class PluginSurroundings(Surroundings, Protocol):
+    """What a plugin may read beyond its object."""
+
+    @property
+    def definition(self) -> Definition:
+        """The resource of the object."""
+        ...
 
 
 class Attributes:
@@ -55,7 +65,7 @@ class Attributes:
 
     def __init__(
         self,
-        context: Surroundings,
+        context: PluginSurroundings,
         request: ServerRequest,
         operation: AdmissionOperation,
         *,

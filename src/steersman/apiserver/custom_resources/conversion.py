@@ -16,7 +16,8 @@ import msgspec
 
 from steersman.apiserver.documents import copied
 from steersman.apiserver.errors import RequestRejected, unnamed
-from steersman.apiserver.registry.definition import Conversion, Tree
+from steersman.apiserver.registry.conversion import Conversion
+from steersman.apiserver.registry.definition import Tree
 from steersman.apiserver.storage import Record
 from steersman.schemas import DefaultsTooLarge, admitted, convert_parts, lacks_parts, pruned
 

@@ -10,8 +10,9 @@ from steersman.apiserver.custom_resources.extensions import Validator
 from steersman.apiserver.custom_resources.rules import Judge
 from steersman.apiserver.custom_resources.schema_cost import cost_of
 from steersman.apiserver.errors import too_large
-from steersman.apiserver.registry.definition import ScalePaths, Strategy, Tree
+from steersman.apiserver.registry.definition import ScalePaths, Tree
 from steersman.apiserver.registry.metadata import finalizer_warnings
+from steersman.apiserver.registry.strategy import Strategy
 from steersman.apiserver.workers import LARGE
 from steersman.objects import GroupVersionKind
 from steersman.objects.field_problems import FieldProblem, problem

@@ -22,7 +22,8 @@ from steersman.apiserver.field_managers.webhook_results import WebhookResults
 from steersman.apiserver.registry import crd
 from steersman.apiserver.registry.builtin.strategy import definition_of
 from steersman.apiserver.registry.builtin.types.canonical_form import empty, knows
-from steersman.apiserver.registry.definition import Conversion, Definition, Tree
+from steersman.apiserver.registry.conversion import Conversion
+from steersman.apiserver.registry.definition import Definition, Tree
 from steersman.apiserver.registry.registry import ResourceRegistry
 from steersman.apiserver.registry.reset_fields import reset_fields
 from steersman.kinds.definitions import definition as definition_named, schema_of

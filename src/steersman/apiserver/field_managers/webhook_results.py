@@ -18,7 +18,8 @@ import msgspec
 
 from steersman.apiserver.documents import copied
 from steersman.apiserver.errors import RequestRejected
-from steersman.apiserver.registry.definition import Tree, WebhookConverter
+from steersman.apiserver.registry.conversion import WebhookConverter
+from steersman.apiserver.registry.definition import Tree
 from steersman.patches import NotConvertible
 
 T = TypeVar("T")

@@ -21,8 +21,10 @@ from steersman.apiserver.registry.builtin.workloads.autoscaler_versions import (
     AUTOSCALER_CONVERSION,
     FIELD_ANNOTATIONS,
 )
-from steersman.apiserver.registry.definition import Conversion, Definition, ScalePaths, Strategy
+from steersman.apiserver.registry.conversion import Conversion
+from steersman.apiserver.registry.definition import Definition, ScalePaths
 from steersman.apiserver.registry.kind_rules import strategy_of
+from steersman.apiserver.registry.strategy import Strategy
 from steersman.apiserver.registry.subresources import POD, SUBRESOURCES
 from steersman.objects import GroupVersion, GroupVersionKind
 from steersman.schemas.names import dns_1035_label, dns_label, path_segment

@@ -12,7 +12,7 @@ from importlib import import_module
 
 from steersman.apiserver.registry.builtin.strategy import BuiltinStrategy
 from steersman.apiserver.registry.builtin.structural_strategy import StructuralStrategy
-from steersman.apiserver.registry.definition import Strategy
+from steersman.apiserver.registry.strategy import Strategy
 from steersman.objects import GroupVersionKind
 
 _ROOM = __name__.rpartition(".")[0]

@@ -13,7 +13,8 @@ from typing import Any
 import msgspec
 
 from steersman.aio import new_uid, utc_now
-from steersman.apiserver.registry.definition import CHANGED, WHOLE, Definition, Tree
+from steersman.apiserver.registry.definition import Definition, Tree
+from steersman.apiserver.registry.strategy import CHANGED, WHOLE
 from steersman.objects import format_time
 from steersman.objects.field_problems import PROBLEMS_MAX, FieldProblem, Printed, enough, invalid, problem, until_enough
 from steersman.schemas.names import dns_label, label_value, path_segment, qualified_name

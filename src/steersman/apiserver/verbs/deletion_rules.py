@@ -12,8 +12,9 @@ from typing import Literal, NamedTuple
 
 from steersman.aio import utc_now
 from steersman.apiserver.errors import Named, conflict
-from steersman.apiserver.registry.definition import Definition, Strategy, Tree
+from steersman.apiserver.registry.definition import Definition, Tree
 from steersman.apiserver.registry.metadata import FOREGROUND, ORPHAN
+from steersman.apiserver.registry.strategy import Strategy
 from steersman.apiserver.storage import Record
 from steersman.apiserver.verbs.options import DeleteOptions, Preconditions
 from steersman.apiserver.verbs.update import engine_key

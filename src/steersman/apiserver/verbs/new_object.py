@@ -39,7 +39,7 @@ async def store_new(
         return await _put(context, obj, options, size=size, spares=spares)
     except BaseException:
         if allocates:
-            await strategy.released(obj, context)
+            await strategy.release(obj, context)
         raise
 
 

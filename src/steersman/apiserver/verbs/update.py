@@ -21,8 +21,9 @@ from steersman.apiserver.documents import copied, decode_served, encode_served
 from steersman.apiserver.errors import conflict, invalid, modified, not_found, unnamed
 from steersman.apiserver.field_managers import forget_new_times, keep_readable, results_for
 from steersman.apiserver.forms import form_for
-from steersman.apiserver.registry.definition import CHANGED, WHOLE, Definition, Strategy, Tree
+from steersman.apiserver.registry.definition import Definition, Tree
 from steersman.apiserver.registry.metadata import validate_changed
+from steersman.apiserver.registry.strategy import CHANGED, WHOLE, Strategy
 from steersman.apiserver.request import ServerRequest, read_body
 from steersman.apiserver.storage import Mismatch, Record
 from steersman.apiserver.verbs.create import create_object
@@ -310,7 +311,7 @@ class Change:
         value = encode_served(context.definition, obj)
         if not self._options.dry_run:
             await context.storage.delete(record.key, expect=record.modified)
-            await context.definition.strategy.released(deleted, context)
+            await context.definition.strategy.release(deleted, context)
         return await context.readable(record._replace(value=value))
 
     def _uid_conflict(self, why: str) -> Exception:

@@ -11,7 +11,7 @@ from steersman.apiserver.registry.builtin.strategy import BuiltinStrategy
 from steersman.apiserver.registry.builtin.types.admission_rules import condition_problems, rule_problems
 from steersman.apiserver.registry.builtin.types.labels import label_selector
 from steersman.apiserver.registry.builtin.types.trees import Tree, items, metadata, subtree
-from steersman.apiserver.registry.definition import WHOLE
+from steersman.apiserver.registry.strategy import WHOLE
 from steersman.cel import Environment
 from steersman.objects.field_problems import (
     FieldProblem,

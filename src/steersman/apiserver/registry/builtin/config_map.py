@@ -8,7 +8,7 @@ from collections.abc import Callable
 from steersman.apiserver.registry.builtin.strategy import BuiltinStrategy
 from steersman.apiserver.registry.builtin.types.formats import config_key
 from steersman.apiserver.registry.builtin.types.trees import Tree, inner
-from steersman.apiserver.registry.definition import CHANGED, WHOLE
+from steersman.apiserver.registry.strategy import CHANGED, WHOLE
 from steersman.objects.field_problems import FieldProblem, each, forbidden, invalid, too_long
 
 MAX_SIZE = 1024 * 1024

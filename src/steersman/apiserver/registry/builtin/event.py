@@ -9,7 +9,8 @@ from steersman.apiserver.registry.builtin.strategy import BuiltinStrategy
 from steersman.apiserver.registry.builtin.types.canonical_form import canonical
 from steersman.apiserver.registry.builtin.types.internal_form import printed
 from steersman.apiserver.registry.builtin.types.trees import Tree, metadata, subtree
-from steersman.apiserver.registry.definition import CHANGED, WHOLE, Conversion
+from steersman.apiserver.registry.conversion import Conversion
+from steersman.apiserver.registry.strategy import CHANGED, WHOLE
 from steersman.objects import GroupVersionKind
 from steersman.objects.field_problems import FieldProblem, each, invalid, required, unchanged
 from steersman.schemas.names import dns_subdomain, qualified_name

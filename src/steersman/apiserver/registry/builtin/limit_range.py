@@ -10,7 +10,7 @@ from steersman.apiserver.registry.builtin.pods.resources import container_name, 
 from steersman.apiserver.registry.builtin.strategy import BuiltinStrategy
 from steersman.apiserver.registry.builtin.types.resource_names import may_be_overcommitted
 from steersman.apiserver.registry.builtin.types.trees import Tree, inner, items, metadata, subtree
-from steersman.apiserver.registry.definition import WHOLE
+from steersman.apiserver.registry.strategy import WHOLE
 from steersman.objects import Quantity
 from steersman.objects.field_problems import FieldProblem, duplicate, each, forbidden, invalid, required, until_enough
 from steersman.schemas.names import qualified_name

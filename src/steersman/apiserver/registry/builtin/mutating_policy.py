@@ -15,7 +15,7 @@ from steersman.apiserver.registry.builtin.admission_policy import (
     variable_problems,
 )
 from steersman.apiserver.registry.builtin.types.trees import Tree, items, subtree
-from steersman.apiserver.registry.definition import WHOLE
+from steersman.apiserver.registry.strategy import WHOLE
 from steersman.cel import Environment
 from steersman.objects.field_problems import FieldProblem, invalid, required, unsupported, until_enough
 from steersman.schemas.names import dns_subdomain

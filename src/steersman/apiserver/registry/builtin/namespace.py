@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from steersman.apiserver.registry.builtin.strategy import BuiltinStrategy
 from steersman.apiserver.registry.builtin.types.trees import Tree, inner, items, metadata, subtree, take
-from steersman.apiserver.registry.definition import CHANGED, WHOLE
+from steersman.apiserver.registry.strategy import CHANGED, WHOLE
 from steersman.objects.field_problems import FieldProblem, each, invalid
 from steersman.schemas.names import qualified_name
 

@@ -6,7 +6,7 @@ from steersman.apiserver.registry.builtin.strategy import BuiltinStrategy
 from steersman.apiserver.registry.builtin.types.internal_form import printed
 from steersman.apiserver.registry.builtin.types.labels import compiled, label_selector
 from steersman.apiserver.registry.builtin.types.trees import Tree, items, subtree
-from steersman.apiserver.registry.definition import CHANGED, WHOLE
+from steersman.apiserver.registry.strategy import CHANGED, WHOLE
 from steersman.objects.field_problems import FieldProblem, each, invalid, required, unsupported, until_enough
 from steersman.schemas.names import dns_subdomain, path_segment
 

@@ -10,7 +10,7 @@ from steersman.apiserver.registry.builtin.config_map import MAX_SIZE, decoded_si
 from steersman.apiserver.registry.builtin.strategy import BuiltinStrategy
 from steersman.apiserver.registry.builtin.types.formats import config_key
 from steersman.apiserver.registry.builtin.types.trees import Tree, inner, metadata
-from steersman.apiserver.registry.definition import CHANGED, WHOLE
+from steersman.apiserver.registry.strategy import CHANGED, WHOLE
 from steersman.golang import cannot_unmarshal, json_type
 from steersman.objects.field_problems import FieldProblem, each, invalid, required, too_long, unchanged
 

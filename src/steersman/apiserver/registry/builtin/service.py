@@ -29,7 +29,7 @@ from steersman.apiserver.registry.builtin.types.formats import (
 from steersman.apiserver.registry.builtin.types.internal_form import printed
 from steersman.apiserver.registry.builtin.types.labels import labels
 from steersman.apiserver.registry.builtin.types.trees import Tree, inner, items, metadata, subtree
-from steersman.apiserver.registry.definition import CHANGED, Surroundings
+from steersman.apiserver.registry.strategy import CHANGED, Surroundings
 from steersman.objects.field_problems import (
     FieldProblem,
     duplicate,
@@ -97,7 +97,7 @@ class ServiceStrategy(BuiltinStrategy):
     async def allocate(self, obj: Tree, old: Tree | None, surroundings: Surroundings, *, dry_run: bool) -> None:
         await take(obj, old, surroundings, dry_run=dry_run)
 
-    async def released(self, obj: Tree, surroundings: Surroundings) -> None:
+    async def release(self, obj: Tree, surroundings: Surroundings) -> None:
         await give_back(obj, surroundings)
 
     def validate_create(self, obj: Tree) -> list[FieldProblem]:

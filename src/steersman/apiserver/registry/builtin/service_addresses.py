@@ -15,7 +15,7 @@ from steersman.aio import randomness
 from steersman.apiserver.errors import internal, invalid as refusal
 from steersman.apiserver.registry.builtin.types.formats import ip_family, ipv4
 from steersman.apiserver.registry.builtin.types.trees import Tree, inner, items, metadata
-from steersman.apiserver.registry.definition import Surroundings
+from steersman.apiserver.registry.strategy import Surroundings
 from steersman.apiserver.storage import Mismatch
 from steersman.objects import GroupVersionKind
 from steersman.objects.field_problems import FieldProblem, invalid

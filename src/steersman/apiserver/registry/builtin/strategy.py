@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from steersman.apiserver.registry.builtin.types.canonical_form import canonical, empty, knows
 from steersman.apiserver.registry.builtin.types.trees import Tree, metadata, subtree, take
-from steersman.apiserver.registry.definition import Strategy
+from steersman.apiserver.registry.strategy import Strategy
 from steersman.objects import GroupVersionKind
 from steersman.schemas.names import dns_label, dns_subdomain, path_segment
 

@@ -18,7 +18,7 @@ from steersman.apiserver.registry.builtin.types.webhook_clients import (
     service_problems,
     url_problems,
 )
-from steersman.apiserver.registry.definition import WHOLE
+from steersman.apiserver.registry.strategy import WHOLE
 from steersman.objects.field_problems import FieldProblem, duplicate, invalid, required, unsupported, until_enough
 from steersman.schemas.names import dns_subdomain
 

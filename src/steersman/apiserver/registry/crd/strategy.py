@@ -11,7 +11,7 @@ from steersman.apiserver.registry.crd.conditions import mark_for_deletion
 from steersman.apiserver.registry.crd.defaults import default_crd, storage_version
 from steersman.apiserver.registry.crd.internal_version import internal_spec, schemas_of
 from steersman.apiserver.registry.crd.validation import validate_crd, validate_crd_status, validate_crd_update
-from steersman.apiserver.registry.definition import CHANGED
+from steersman.apiserver.registry.strategy import CHANGED
 from steersman.cel import enforced_format
 from steersman.golang import quoted
 from steersman.objects.field_problems import FieldProblem

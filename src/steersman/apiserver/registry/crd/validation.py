@@ -14,8 +14,9 @@ from steersman.apiserver.registry.builtin.types.trees import Tree, inner, items
 from steersman.apiserver.registry.crd.internal_version import internal_spec
 from steersman.apiserver.registry.crd.ratcheting import Options, lenient_options, quick_options
 from steersman.apiserver.registry.crd.spec_rules import names_problems, spec_problems
-from steersman.apiserver.registry.definition import Definition, Strategy
+from steersman.apiserver.registry.definition import Definition
 from steersman.apiserver.registry.metadata import validate_new
+from steersman.apiserver.registry.strategy import Strategy
 from steersman.golang import is_uri, printed_json
 from steersman.objects import GroupVersionKind
 from steersman.objects.field_problems import FieldProblem, Printed, invalid, required, until_enough

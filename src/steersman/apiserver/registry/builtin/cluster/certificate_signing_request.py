@@ -10,7 +10,7 @@ from steersman.apiserver.identity import User
 from steersman.apiserver.registry.builtin.cluster.pem import certificate_problem, request_problem
 from steersman.apiserver.registry.builtin.strategy import BuiltinStrategy
 from steersman.apiserver.registry.builtin.types.trees import Tree, items, subtree, take
-from steersman.apiserver.registry.definition import CHANGED, WHOLE
+from steersman.apiserver.registry.strategy import CHANGED, WHOLE
 from steersman.golang import quoted
 from steersman.objects import format_time
 from steersman.objects.field_problems import (

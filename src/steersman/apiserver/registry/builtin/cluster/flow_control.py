@@ -7,7 +7,7 @@ from math import ceil, log2
 from steersman.apiserver.registry.builtin.strategy import BuiltinStrategy
 from steersman.apiserver.registry.builtin.types.internal_form import printed
 from steersman.apiserver.registry.builtin.types.trees import Tree, inner, items, metadata, subtree
-from steersman.apiserver.registry.definition import WHOLE
+from steersman.apiserver.registry.strategy import WHOLE
 from steersman.objects.field_problems import (
     FieldProblem,
     duplicate,

@@ -11,7 +11,7 @@ from steersman.apiserver.registry.builtin.types.formats import cidr, cidr_warnin
 from steersman.apiserver.registry.builtin.types.internal_form import printed
 from steersman.apiserver.registry.builtin.types.labels import label_name
 from steersman.apiserver.registry.builtin.types.trees import Tree, inner, items, subtree
-from steersman.apiserver.registry.definition import CHANGED, WHOLE
+from steersman.apiserver.registry.strategy import CHANGED, WHOLE
 from steersman.golang import quoted
 from steersman.objects.field_problems import (
     NOT_POSITIVE,

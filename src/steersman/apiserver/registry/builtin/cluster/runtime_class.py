@@ -9,7 +9,7 @@ from steersman.apiserver.registry.builtin.strategy import BuiltinStrategy
 from steersman.apiserver.registry.builtin.types.internal_form import printed
 from steersman.apiserver.registry.builtin.types.labels import labels
 from steersman.apiserver.registry.builtin.types.trees import Tree, inner, items
-from steersman.apiserver.registry.definition import CHANGED, WHOLE
+from steersman.apiserver.registry.strategy import CHANGED, WHOLE
 from steersman.objects.field_problems import (
     FieldProblem,
     duplicate,

@@ -7,7 +7,7 @@ from steersman.apiserver.registry.builtin.types.formats import canonical_address
 from steersman.apiserver.registry.builtin.types.internal_form import printed
 from steersman.apiserver.registry.builtin.types.references import path_segment_problems
 from steersman.apiserver.registry.builtin.types.trees import Tree, items, subtree
-from steersman.apiserver.registry.definition import CHANGED, WHOLE
+from steersman.apiserver.registry.strategy import CHANGED, WHOLE
 from steersman.objects.field_problems import IMMUTABLE, FieldProblem, each, invalid, required
 from steersman.schemas.names import dns_subdomain, path_segment
 

@@ -13,7 +13,7 @@ from steersman.apiserver.registry.builtin.types.formats import (
     unreachable,
 )
 from steersman.apiserver.registry.builtin.types.trees import Tree, inner, items, metadata
-from steersman.apiserver.registry.definition import CHANGED, WHOLE
+from steersman.apiserver.registry.strategy import CHANGED, WHOLE
 from steersman.objects.field_problems import (
     FieldProblem,
     duplicate,

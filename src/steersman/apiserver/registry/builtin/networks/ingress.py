@@ -16,7 +16,7 @@ from steersman.apiserver.registry.builtin.types.formats import (
 )
 from steersman.apiserver.registry.builtin.types.references import local_reference
 from steersman.apiserver.registry.builtin.types.trees import Tree, inner, items, metadata, subtree
-from steersman.apiserver.registry.definition import CHANGED, WHOLE
+from steersman.apiserver.registry.strategy import CHANGED, WHOLE
 from steersman.objects.field_problems import (
     FieldProblem,
     each,

@@ -23,7 +23,7 @@ from steersman.apiserver.registry.builtin.strategy import BuiltinStrategy
 from steersman.apiserver.registry.builtin.types.formats import MAX_INT32, in_range, ip_address, ip_family
 from steersman.apiserver.registry.builtin.types.internal_form import difference, printed
 from steersman.apiserver.registry.builtin.types.trees import Tree, inner, items, metadata, subtree, take
-from steersman.apiserver.registry.definition import CHANGED, WHOLE
+from steersman.apiserver.registry.strategy import CHANGED, WHOLE
 from steersman.objects import format_time
 from steersman.objects.field_problems import (
     FieldProblem,

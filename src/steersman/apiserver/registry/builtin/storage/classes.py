@@ -6,7 +6,7 @@ from steersman.apiserver.registry.builtin.pods.warnings import label_warnings
 from steersman.apiserver.registry.builtin.strategy import BuiltinStrategy
 from steersman.apiserver.registry.builtin.types.labels import label_name, label_selector, shown_selector
 from steersman.apiserver.registry.builtin.types.trees import Tree, inner, items
-from steersman.apiserver.registry.definition import CHANGED, WHOLE
+from steersman.apiserver.registry.strategy import CHANGED, WHOLE
 from steersman.objects import Quantity
 from steersman.objects.field_problems import (
     NEGATIVE,

@@ -8,7 +8,7 @@ from steersman.apiserver.registry.builtin.types.formats import MAX_INT32, in_ran
 from steersman.apiserver.registry.builtin.types.internal_form import printed
 from steersman.apiserver.registry.builtin.types.trees import Tree, inner, items, subtree
 from steersman.apiserver.registry.builtin.types.volume_sources import driver_name
-from steersman.apiserver.registry.definition import WHOLE
+from steersman.apiserver.registry.strategy import WHOLE
 from steersman.objects.field_problems import (
     IMMUTABLE,
     FieldProblem,

@@ -13,7 +13,7 @@ from steersman.apiserver.registry.builtin.strategy import BuiltinStrategy
 from steersman.apiserver.registry.builtin.types.internal_form import difference, printed
 from steersman.apiserver.registry.builtin.types.trees import Tree, inner, items, metadata, subtree, take
 from steersman.apiserver.registry.builtin.types.volume_sources import JUDGED_AS, MISNAMED, VOLUME_SOURCES
-from steersman.apiserver.registry.definition import WHOLE
+from steersman.apiserver.registry.strategy import WHOLE
 from steersman.objects import Quantity, format_time
 from steersman.objects.field_problems import (
     IMMUTABLE,

@@ -17,7 +17,7 @@ from steersman.apiserver.go_types.shapes import referred
 from steersman.apiserver.registry.builtin.types.canonical_form import canonical
 from steersman.apiserver.registry.builtin.types.internal_form import internal
 from steersman.apiserver.registry.builtin.types.trees import Tree, inner, items, metadata, subtree
-from steersman.apiserver.registry.definition import Conversion
+from steersman.apiserver.registry.conversion import Conversion
 from steersman.golang import escape_html
 
 V1, V2 = "autoscaling/v1", "autoscaling/v2"

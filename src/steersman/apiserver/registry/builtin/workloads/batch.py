@@ -21,7 +21,7 @@ from steersman.apiserver.registry.builtin.workloads.job_policies import (
     success_policy,
 )
 from steersman.apiserver.registry.builtin.workloads.job_status import job_status
-from steersman.apiserver.registry.definition import CHANGED, WHOLE
+from steersman.apiserver.registry.strategy import CHANGED, WHOLE
 from steersman.objects import Selector
 from steersman.objects.field_problems import (
     FieldProblem,

@@ -9,7 +9,7 @@ from steersman.apiserver.registry.builtin.pods.validation import pod_template
 from steersman.apiserver.registry.builtin.pods.warnings import template_warnings
 from steersman.apiserver.registry.builtin.strategy import BuiltinStrategy
 from steersman.apiserver.registry.builtin.types.trees import Tree, inner
-from steersman.apiserver.registry.definition import CHANGED, WHOLE
+from steersman.apiserver.registry.strategy import CHANGED, WHOLE
 from steersman.objects.field_problems import FieldProblem, not_negative, required, unchanged
 
 
