@@ -12,8 +12,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from steersman.workloads.monitored_process import start_time
 from steersman.workloads.ports import LocalPorts
-from steersman.workloads.ports.listeners import ephemeral_range, listening_sockets, start_time
+from steersman.workloads.ports.listeners import ephemeral_range, listening_sockets
 from steersman.workloads.session import state_home
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="ports are looked up on Linux alone")

@@ -11,6 +11,8 @@ from typing import Self
 
 import msgspec
 
+from steersman.workloads.containers.container_processes import start_time
+
 #: The session that an object of the runtime ends with; persistent ones have none.
 SESSION = "steersman.dev/session"
 #: The process that made it: machine, boot, pid namespace, pid and start time.
@@ -32,7 +34,7 @@ class Creator(msgspec.Struct, frozen=True):
     def here(cls) -> Self:
         """This process."""
         pid = os.getpid()
-        return cls(_machine(), _boot(), _namespace(), str(pid), _start_time(pid))
+        return cls(_machine(), _boot(), _namespace(), str(pid), start_time(pid))
 
     @classmethod
     def parse(cls, text: str) -> Self | None:
@@ -49,7 +51,7 @@ class Creator(msgspec.Struct, frozen=True):
             return False
         if self.boot != here.boot:
             return True
-        return self.namespace == here.namespace and self.start != _start_time(int(self.pid))
+        return self.namespace == here.namespace and self.start != start_time(int(self.pid))
 
 
 def session_labels(session: str, creator: Creator) -> Mapping[str, str]:
@@ -61,14 +63,6 @@ def is_leftover(labels: Mapping[str, str], here: Creator) -> bool:
     """Whether the control plane that made this for its session is gone."""
     creator = Creator.parse(labels.get(CREATOR, ""))
     return SESSION in labels and creator is not None and creator.is_gone(here)
-
-
-def _start_time(pid: int) -> str:
-    """When a process began, in clock ticks since the boot; empty if there is none."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
-    except (OSError, IndexError):
-        return ""
 
 
 def _boot() -> str:

@@ -71,14 +71,6 @@ def holder_of(address: str, port: int, *, other: bool = False) -> str | None:
     return None
 
 
-def start_time(pid: int) -> int:
-    """When a process began, in clock ticks since boot; 0 if it is gone."""
-    try:
-        return int(Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[19])
-    except (OSError, IndexError, ValueError):
-        return 0
-
-
 def _process_with(inode: int) -> int:
     """The pid that has a socket open; 0 if it cannot be seen, because it belongs to another user."""
     wanted = f"socket:[{inode}]"

@@ -15,7 +15,8 @@ from pathlib import Path
 
 import msgspec
 
-from steersman.workloads.ports.listeners import ephemeral_range, holder_of, listening_sockets, start_time
+from steersman.workloads.monitored_process import start_time
+from steersman.workloads.ports.listeners import ephemeral_range, holder_of, listening_sockets
 from steersman.workloads.ports.registry import NoPortLeft
 from steersman.workloads.session import make_parents, state_home
 
@@ -87,7 +88,7 @@ class LocalPorts:
                 )
             # The oldest claims are forgotten first.
             claims[:] = [each for each in claims if each not in mine and each.port != port][-_REMEMBERED:]
-            claims.append(_Claim(self._project, key, port, os.getpid(), start_time(os.getpid())))
+            claims.append(_Claim(self._project, key, port, os.getpid(), start_time(os.getpid()) or 0))
             return port
 
     def _is_live(self, claim: _Claim) -> bool:
