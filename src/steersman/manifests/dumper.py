@@ -8,21 +8,7 @@ from typing import cast
 import yaml
 
 from steersman.golang import YamlBlockDumper
-from steersman.objects import Object, Tree, Unstructured, to_json
-
-#: What the server adds to an object's metadata.
-_OF_THE_SERVER = frozenset(
-    {
-        "creationTimestamp",
-        "deletionGracePeriodSeconds",
-        "deletionTimestamp",
-        "generation",
-        "managedFields",
-        "resourceVersion",
-        "selfLink",
-        "uid",
-    }
-)
+from steersman.objects import SERVER_METADATA, Object, Tree, Unstructured, to_json
 
 
 def dump_manifests(objects: Iterable[Object | Unstructured], *, server_fields: bool = False) -> str:
@@ -45,5 +31,5 @@ def _without_server_fields(tree: Tree) -> Tree:
     kept = {name: value for name, value in tree.items() if name != "status"}
     if isinstance(metadata := kept.get("metadata"), dict):
         named = cast("Tree", metadata)
-        kept["metadata"] = {name: value for name, value in named.items() if name not in _OF_THE_SERVER}
+        kept["metadata"] = {name: value for name, value in named.items() if name not in SERVER_METADATA}
     return kept

@@ -53,6 +53,8 @@ from steersman.objects.identity import (
 )
 from steersman.objects.int_or_string import IntOrString as IntOrString, scaled_value as scaled_value
 from steersman.objects.metadata import (
+    SERVER_BOOKKEEPING as SERVER_BOOKKEEPING,
+    SERVER_METADATA as SERVER_METADATA,
     ListMeta as ListMeta,
     ManagedFieldsEntry as ManagedFieldsEntry,
     ObjectMeta as ObjectMeta,

@@ -14,6 +14,13 @@ from steersman.objects.struct import Struct, field
 
 _NO_FIELDS = Raw(b"")
 
+#: The metadata in which the server keeps the identity and the versions of an object.
+SERVER_BOOKKEEPING = frozenset(
+    {"creationTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid"}
+)
+#: The metadata that only the server writes: the same, and the deletion.
+SERVER_METADATA = SERVER_BOOKKEEPING | {"deletionGracePeriodSeconds", "deletionTimestamp"}
+
 
 class OwnerReference(Struct):
     """An owner of an object; the garbage collector deletes the object when all its owners are gone."""

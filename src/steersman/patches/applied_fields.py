@@ -41,7 +41,7 @@ STRIPPED_FIELDS: Final = FieldSet(
         ),
     ]
 )
-"""Fields that Kubernetes never records for any manager."""
+"""Fields that Kubernetes never records for any manager: its own list, which has no deletion and an old ``clusterName``."""
 
 STATUS_FIELDS: Final = FieldSet([(PathElement.field("status"),)])
 """Fields that the main endpoint of a kind with a status subresource ignores."""

@@ -18,11 +18,11 @@ from typing import Any, Self, cast
 import msgspec
 
 from steersman.controller import INTENT_ANNOTATION
+from steersman.objects import SERVER_BOOKKEEPING
 from steersman.objects.secret_values import HIDDEN, hide
 from steersman.plan.trees import Tree, naming_field, part
 
 _ABSENT: Any = object()
-_METADATA = frozenset({"managedFields", "resourceVersion", "generation", "creationTimestamp", "uid", "selfLink"})
 #: Fields of a status with times and generations.
 _TIMES = frozenset({"lastTransitionTime", "lastUpdateTime", "lastProbeTime", "lastHeartbeatTime", "observedGeneration"})
 #: Annotations in which a writer keeps what it has applied.
@@ -54,7 +54,7 @@ def _without_bookkeeping(tree: Tree | None) -> Tree | None:
     if tree is None:
         return None
     shown = {name: _without_times(value) if name == "status" else value for name, value in tree.items()}
-    metadata = {name: value for name, value in part(tree, "metadata").items() if name not in _METADATA}
+    metadata = {name: value for name, value in part(tree, "metadata").items() if name not in SERVER_BOOKKEEPING}
     if annotations := metadata.get("annotations"):
         kept = {name: value for name, value in annotations.items() if name not in _BOOKKEEPING}
         metadata["annotations"] = kept

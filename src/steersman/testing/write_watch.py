@@ -16,7 +16,7 @@ from typing import Any, TypeVar, Unpack, cast
 import msgspec
 
 from steersman.client import redacted_text
-from steersman.objects import GroupVersionKind, Key, Kind, Object, is_manager_of
+from steersman.objects import SERVER_BOOKKEEPING, GroupVersionKind, Key, Kind, Object, is_manager_of
 from steersman.testing.expectations import ABSENT
 from steersman.testing.report import shown_words
 from steersman.transport import BufferedResponse, Response, SendOptions, Transport, TransportWrapper
@@ -26,8 +26,6 @@ T = TypeVar("T")
 
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 _APPLY = ("application/apply-patch",)
-#: Fields that every write changes.
-_OWN = frozenset({"managedFields", "resourceVersion", "generation", "uid", "creationTimestamp"})
 
 
 class RecordedWrite(msgspec.Struct, frozen=True, kw_only=True):
@@ -198,7 +196,7 @@ def _changes(before: Any, after: Any, place: ResourcePath, field: str = "") -> I
     if isinstance(before, dict) and isinstance(after, dict):
         old, new = cast("dict[str, Any]", before), cast("dict[str, Any]", after)
         for name in dict.fromkeys((*old, *new)):
-            if field != "metadata" or name not in _OWN:
+            if field != "metadata" or name not in SERVER_BOOKKEEPING:
                 inner = f"{field}.{name}" if field else name
                 yield from _changes(old.get(name, ABSENT), new.get(name, ABSENT), place, inner)
     elif _are_alike(before, after):

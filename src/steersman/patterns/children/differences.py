@@ -14,16 +14,12 @@ from typing import Any, TypeAlias, cast
 
 import msgspec
 
+from steersman.objects import SERVER_METADATA
 from steersman.patches import MergeSchema, is_subset
 
 Tree: TypeAlias = dict[str, Any]
 #: Steps into a tree: the name of a field, or the ``name`` of a list item.
 Path: TypeAlias = tuple["str | ItemNamed", ...]
-
-#: The metadata that only the server writes.
-SYSTEM_METADATA = frozenset(
-    {"creationTimestamp", "deletionTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid"}
-)
 
 #: The metadata of a live object that an overwrite keeps.
 _KEPT_METADATA = frozenset({"uid", "resourceVersion", "ownerReferences", "finalizers"})
@@ -75,7 +71,7 @@ def overwrite_of(intent: Tree, live: Tree, marks: Mapping[str, Mapping[str, str]
 
 def content_of(tree: Tree) -> bytes:
     """What the authors of an object write, encoded in a fixed order: without its status and the server's own metadata."""
-    metadata = {name: value for name, value in tree["metadata"].items() if name not in SYSTEM_METADATA}
+    metadata = {name: value for name, value in tree["metadata"].items() if name not in SERVER_METADATA}
     rest = {name: value for name, value in tree.items() if name != "status"}
     return msgspec.json.encode(rest | {"metadata": metadata}, order="deterministic")
 

@@ -18,9 +18,9 @@ from msgspec import structs
 from steersman.client import PreparedApply
 from steersman.controller import InternalClient
 from steersman.errors import ApiStatus, Conflict, Invalid
-from steersman.objects import Object, Unstructured, raw_bytes, resource_version_of, tree_of, uid_of
+from steersman.objects import SERVER_METADATA, Object, Unstructured, raw_bytes, resource_version_of, tree_of, uid_of
 from steersman.patches import JsonPatch, json_patch, pointer
-from steersman.patterns.children.differences import SYSTEM_METADATA, Path, Tree, find, parse_path, without_nulls
+from steersman.patterns.children.differences import Path, Tree, find, parse_path, without_nulls
 from steersman.patterns.children.outputs import Output
 from steersman.patterns.children.server_defaults import ServerDefaults
 
@@ -78,7 +78,7 @@ class Removal:
 
 def _is_the_servers(path: Path) -> bool:
     """Whether only the server writes a field. Programs that print objects often include such fields as nulls, by accident."""
-    return path == ("status",) or (len(path) == 2 and path[0] == "metadata" and path[1] in SYSTEM_METADATA)
+    return path == ("status",) or (len(path) == 2 and path[0] == "metadata" and path[1] in SERVER_METADATA)
 
 
 def _values(places: list[tuple[list[str | int], Any]]) -> bytes:
