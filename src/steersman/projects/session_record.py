@@ -20,7 +20,7 @@ from pathlib import Path
 import msgspec
 
 from steersman.projects.identity import ProjectError
-from steersman.workloads import open_readable, open_session, start_time, state_home
+from steersman.workloads import open_readable, open_session, start_time, state_home, write_private
 
 RECORD, LOCK = "session.json", "lock"
 #: The paths of the session's server at which commands change the scales, and add the services of a second ``up``.
@@ -71,11 +71,8 @@ class SessionRunning(ProjectError):
 
 def write_record(record: SessionRecord) -> None:
     """Write the record atomically, readable only by its owner."""
-    path = Path(record.state) / RECORD
-    draft = path.with_name(f"{RECORD}.draft")
-    draft.touch(mode=0o600)
-    draft.write_bytes(msgspec.json.format(msgspec.json.encode(record), indent=2) + b"\n")
-    draft.replace(path)
+    content = msgspec.json.format(msgspec.json.encode(record), indent=2) + b"\n"
+    write_private(Path(record.state) / RECORD, content)
 
 
 def read_record(state: Path) -> SessionRecord | None:

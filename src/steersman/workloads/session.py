@@ -60,6 +60,16 @@ def make_parents(path: Path) -> None:
         place.mkdir(mode=0o700, exist_ok=True)
 
 
+def write_private(file: Path, content: bytes) -> None:
+    """Replace a file, with mode 0600. A kill leaves the old content or the new one."""
+    draft = file.with_name(f"{file.name}.draft")
+    # Neither follow a link nor wait for the reader of a pipe.
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+    with open(os.open(draft, flags, 0o600), "wb") as opened:  # noqa: PTH123 - a descriptor
+        opened.write(content)
+    draft.replace(file)
+
+
 def state_home(environment: Mapping[str, str]) -> Path:
     """The folder for the state of all sessions: ``$XDG_STATE_HOME/steersman``. Raises `OSError` without a home folder.
 

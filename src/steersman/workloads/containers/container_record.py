@@ -9,9 +9,8 @@ Guarantees
 
 from __future__ import annotations
 
-import errno
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -19,9 +18,10 @@ from steersman.workloads.containers.container_processes import is_identity
 from steersman.workloads.containers.creator import Creator
 from steersman.workloads.containers.dialects import DOCKER, PODMAN
 from steersman.workloads.linked_files import open_readable
+from steersman.workloads.session import write_private
 
 #: Neither wait for the reader of a pipe nor follow a link.
-_PLAIN = os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW
+_APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW
 #: The most bytes of a record that are read: ten thousand containers.
 _RECORD_MAX = 720_000
 #: The word before the name of a session.
@@ -48,8 +48,8 @@ class ContainerRecord:
     def add(self, container: str) -> None:
         """Record a container of this runtime."""
         if self._file is not None:
-            with suppress(OSError):
-                _write(self._file, os.O_APPEND, [(self._runtime, container)])
+            with suppress(OSError), open(os.open(self._file, _APPEND, 0o600), "ab") as file:  # noqa: PTH123 - a descriptor
+                file.write(_line(self._runtime, container))
 
     def read(self) -> set[str]:
         """The containers of this runtime."""
@@ -78,9 +78,7 @@ class ContainerRecord:
         with suppress(OSError):
             if left:
                 # A kill in between must not lose the others.
-                draft = self._file.with_name(f"{self._file.name}.draft")
-                _write(draft, os.O_TRUNC, left)
-                draft.replace(self._file)
+                write_private(self._file, b"".join(_line(*each) for each in left))
             else:
                 self._file.unlink()
 
@@ -127,12 +125,5 @@ def _read(file: Path) -> list[tuple[str, str]] | None:
     ]
 
 
-def _write(file: Path, flags: int, lines: Iterable[tuple[str, str]]) -> None:
-    """Write lines to a file, which is made if it is missing. Raises `OSError` unless all of them are written."""
-    text = "".join(f"{runtime} {each}\n" for runtime, each in lines).encode()
-    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | flags | _PLAIN, 0o600)
-    try:
-        if os.write(descriptor, text) < len(text):
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-    finally:
-        os.close(descriptor)
+def _line(runtime: str, each: str) -> bytes:
+    return f"{runtime} {each}\n".encode()

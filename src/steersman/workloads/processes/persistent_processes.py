@@ -15,6 +15,7 @@ from typing import Protocol
 import msgspec
 
 from steersman.objects import MicroTime
+from steersman.workloads.session import write_private
 
 #: The longest path of a Unix socket on Linux.
 _SOCKET_LIMIT = 107
@@ -112,12 +113,7 @@ class PersistentProcessFolder:
 
     def remember(self, process: PersistentProcess) -> None:
         """Write the file of a process."""
-        path = self._path(process.name, ".json")
-        draft = path.with_suffix(".draft")
-        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(msgspec.json.encode(process))
-        draft.replace(path)
+        write_private(self._path(process.name, ".json"), msgspec.json.encode(process))
 
     def forget(self, name: str) -> None:
         """Delete the file and the socket of a process."""
