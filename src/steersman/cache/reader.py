@@ -420,8 +420,8 @@ class CacheReader:
         return overlay.visible(key, store.get(key))
 
     def _check(self, informer: Informer[Any], namespace: str) -> None:
-        if informer.options.namespaces and namespace not in informer.options.namespaces:
-            KindScope(namespaces=informer.options.namespaces).check(informer.gvk, namespace)
+        if namespaces := informer.options.namespaces:
+            KindScope(namespaces=namespaces).check(informer.gvk, namespace)
 
     def _refuse_uncached(self, kind: type[Any] | Kind, what: str) -> None:
         if self._cache.is_uncached(kind):

@@ -60,7 +60,7 @@ from steersman.objects.metadata import (
     ObjectMeta as ObjectMeta,
     OwnerReference as OwnerReference,
 )
-from steersman.objects.misuse import nearest as nearest
+from steersman.objects.misuse import nearest as nearest, similar_names as similar_names
 from steersman.objects.options import (
     PrinterColumn as PrinterColumn,
     ResourceOptions as ResourceOptions,

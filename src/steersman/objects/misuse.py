@@ -10,12 +10,19 @@ _PLAIN = (bool, int, float, str, list, dict, tuple, set, type(None))
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """The known name most similar to ``name``; empty if none is similar."""
+    return next(iter(similar_names(name, known)), "")
+
+
+def similar_names(name: str, known: Iterable[str], *, most: int = 1, cutoff: float = 0.6) -> list[str]:
+    """The known names that are similar to ``name``, best first; of two that differ by case, the first."""
     import difflib  # noqa: PLC0415 - imported only for an error
 
     # `minReplicas` is nearest to `min_replicas`: using the wire name is the usual mistake
-    spelled = {candidate.replace("_", "").lower(): candidate for candidate in known}
-    near = difflib.get_close_matches(name.replace("_", "").lower(), spelled, n=1)
-    return spelled[near[0]] if near else ""
+    spelled: dict[str, str] = {}
+    for each in known:
+        spelled.setdefault(each.replace("_", "").lower(), each)
+    near = difflib.get_close_matches(name.replace("_", "").lower(), spelled, n=most, cutoff=cutoff)
+    return [spelled[each] for each in near]
 
 
 def construction_error(cls: Any, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> TypeError:

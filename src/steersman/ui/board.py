@@ -9,7 +9,6 @@ Guarantees
 from __future__ import annotations
 
 import asyncio
-import difflib
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Iterator, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
 from types import TracebackType
@@ -19,7 +18,7 @@ from steersman import aio
 from steersman.application import PROJECT
 from steersman.cache import Informer, KindOptions, ObjectEvent, Settings
 from steersman.client import Client, MergePatch
-from steersman.objects import Key, Selector
+from steersman.objects import Key, Selector, nearest
 from steersman.ui.joined_logs import JoinedLogs, LogLine, Source, sources_of
 from steersman.ui.log_search import LineIdentity, LogMatches, search_logs
 from steersman.ui.refusal import ActionRefused
@@ -121,8 +120,8 @@ class Board:
             if row.name == name:
                 return row
         names = [row.name for row in self._rows]
-        close = difflib.get_close_matches(name, names, n=1)
-        hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(names) or 'no services'}"
+        close = nearest(name, names)
+        hint = f"did you mean {close}?" if close else f"there are {', '.join(names) or 'no services'}"
         raise ActionRefused(f"project {self.project} has no service {name!r}: {hint}")
 
     async def wait_changed(self, since: int | None = None) -> int:

@@ -10,13 +10,12 @@ Guarantees
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-from steersman.objects import GroupVersion
+from steersman.objects import GroupVersion, similar_names
 from steersman.wire.discovery import ApiResource, DiscoveryResult
 
 _CORE = ("", "v1")
-_NEAR_MAX = 3
+#: How many names an error suggests, and how similar they are: a server has hundreds.
+_NEAR_MAX, _CUTOFF = 3, 0.7
 
 
 def find_resources(served: DiscoveryResult, name: str) -> list[ApiResource]:
@@ -51,22 +50,15 @@ def near_names(served: DiscoveryResult, name: str) -> list[str]:
         for word in (each.resource, each.kind, *each.short_names, *each.categories)
         if word
     )
-    return _near(name.partition(".")[0], names)
+    return similar_names(name.partition(".")[0], names, most=_NEAR_MAX, cutoff=_CUTOFF)
 
 
 def near_kinds(served: DiscoveryResult, kind: str) -> list[str]:
     """The served kinds that are most similar to a kind, with their groups and versions, best first."""
     kinds = {each.kind: each.gvk for each in reversed(preferred_resources(served))}
-    return [f"{each} ({kinds[each].api_version})" for each in _near(kind, kinds)]
-
-
-def _near(name: str, known: Iterable[str]) -> list[str]:
-    import difflib  # noqa: PLC0415 - imported only for an error
-
-    spelled: dict[str, str] = {}
-    for each in known:
-        spelled.setdefault(each.lower(), each)
-    return [spelled[each] for each in difflib.get_close_matches(name.lower(), spelled, n=_NEAR_MAX, cutoff=0.7)]
+    return [
+        f"{each} ({kinds[each].api_version})" for each in similar_names(kind, kinds, most=_NEAR_MAX, cutoff=_CUTOFF)
+    ]
 
 
 def _ordered(served: DiscoveryResult) -> list[ApiResource]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -17,7 +16,7 @@ from steersman.cli.managers import find_manager, with_service
 from steersman.cli.modules import load_module, look_here_first, module_and_name
 from steersman.golang import YamlDumper
 from steersman.manager import HttpEndpoints, Manager, PermissionRule, Permissions, permissions_of, written_bindings
-from steersman.objects import Tree, nearest
+from steersman.objects import Tree, nearest, similar_names
 
 _REVIEWS = (
     PermissionRule("authentication.k8s.io", ("tokenreviews",), ("create",)),
@@ -191,7 +190,7 @@ def _check_group(group: str, text: str) -> None:
     if "/" in group:
         right = text.replace("/", ":", 1)
         raise Misuse(f"--also {text}: a group has no slash; to name one object, write --also {right}")
-    near = difflib.get_close_matches(group, _GROUPS, n=1, cutoff=0.6 if "." not in group else 0.9)
+    near = similar_names(group, _GROUPS, cutoff=0.6 if "." not in group else 0.9)
     if not group or group in _GROUPS or ("." in group and not near and _GROUP.fullmatch(group)):
         return
     hint = f"did you mean {near[0]}?" if near else 'write a domain, such as "example.com"'

@@ -12,7 +12,6 @@ Guarantees
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from difflib import get_close_matches
 from typing import Any, Literal, TypeAlias, TypedDict, TypeVar, Unpack, cast, get_args
 
 import msgspec
@@ -29,6 +28,7 @@ from steersman.objects import (
     controller_of,
     has_status_subresource,
     is_owned_by,
+    nearest,
     was_read,
 )
 from steersman.patterns.children.kinds import ChildIdentity, Children, KnownKind
@@ -251,8 +251,8 @@ class Outputs:
     def _check_options(self, identity: ChildIdentity, options: ChildOptions) -> None:
         for name in options:
             if name not in _OPTIONS:
-                near = get_close_matches(name, _OPTIONS, n=1)
-                hint = f"did you mean {near[0]}=?" if near else f"there are {', '.join(_OPTIONS)}"
+                near = nearest(name, _OPTIONS)
+                hint = f"did you mean {near}=?" if near else f"there are {', '.join(_OPTIONS)}"
                 raise TypeError(f"{self._what(identity)}: there is no option {name}=; {hint}")
         how = options.get("how", "apply")
         if how not in _HOW:

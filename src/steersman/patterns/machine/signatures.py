@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable
-from difflib import get_close_matches
 from types import UnionType
 from typing import Any, Union, cast, get_args, get_origin
 
 from steersman.controller import Done, RequeueAfter
-from steersman.objects import Object
+from steersman.objects import Object, nearest
 from steersman.patterns.machine.steps import Failed, Goto, Next, Wait
 
 _STEPS: dict[Any, str] = {each: each.__name__ for each in (Next, Goto, Wait, Done, RequeueAfter, Failed)}
@@ -30,8 +29,8 @@ def first_line(function: Callable[..., Any]) -> str:
 def check_options(unknown: Iterable[str], known: Iterable[str], where: str) -> None:
     """Reject unknown options, and suggest the closest known names."""
     for name in unknown:
-        near = get_close_matches(name, known, n=1)
-        meant = f"did you mean {near[0]}=?" if near else f"the options are {', '.join(f'{each}=' for each in known)}"
+        near = nearest(name, known)
+        meant = f"did you mean {near}=?" if near else f"the options are {', '.join(f'{each}=' for each in known)}"
         raise TypeError(f"{where} has no option {name}=; {meant}")
 
 
