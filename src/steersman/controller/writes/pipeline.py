@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from types import EllipsisType
 from typing import Any, Self
 
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from steersman.cache import CacheReader, StoredView
 from steersman.client import Before, Client, Pipeline, Verbs, WriteObserver, nothing_before
@@ -88,18 +88,7 @@ def reconcile_pipeline(
 ) -> ReconcilePipeline:
     """Stack the stages on those of a client."""
     observed = client.pipeline.observed(observers, cache=cache, before=before, memory=memory)
-    applies = observed.applies
     if observed.settings.formerly:
-        applies = Takeovers(Verbs(observed), None if cache is None or memory is None else memory.look)
-    return ReconcilePipeline(
-        observed.kinds,
-        observed.settings,
-        observed.server,
-        observed.metadata,
-        observed.reads,
-        observed.sender,
-        applies,
-        cache,
-        memory,
-        epoch,
-    )
+        look = None if cache is None or memory is None else memory.look
+        observed = replace(observed, applies=Takeovers(Verbs(observed), look))
+    return ReconcilePipeline(**asdict(observed), cache=cache, memory=memory, epoch=epoch)
