@@ -16,6 +16,7 @@ from steersman.controller.writes.applies import Applies
 from steersman.controller.writes.pipeline import ReconcilePipeline
 from steersman.controller.writes.takeovers import Takeovers, move_entries
 from steersman.objects import AnyObject, GroupVersionKind, Key, Kind, Object, Unstructured
+from steersman.wire import PropagationPolicy
 
 
 class InternalClient(Verbs):
@@ -139,6 +140,19 @@ class InternalClient(Verbs):
     async def views_labeled(self, kind: type[Any] | Kind, label: str, value: str) -> list[StoredView]:
         """View the objects with a label, in all namespaces, without decoding them."""
         return await self.pipeline.cached(kind, "an index of labels").views_labeled(kind, label, value)
+
+    async def delete_seen(
+        self, kind: type[Any] | Kind, seen: StoredView | Object, propagation: PropagationPolicy = "Background"
+    ) -> bool:
+        """Delete an object by uid, in the version that was read. Returns whether it still exists, marked for deletion.
+
+        Raises `Conflict` if it has changed since.
+        """
+        version = seen.resource_version if isinstance(seen, StoredView) else seen.metadata.resource_version
+        left = await self.delete(
+            kind, seen.key, uid=seen.uid, resource_version=version, propagation=propagation, missing_ok=True
+        )
+        return left is not None
 
     async def take_over(self, kind: type[Any] | Kind, key: Key) -> bool:
         """Transfer the fields of this program's former names (`Manager(formerly=...)`) to it.

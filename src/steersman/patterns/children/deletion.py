@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, cast
 
 import msgspec
 
@@ -280,20 +279,12 @@ async def _delete_all(
 
 
 async def _delete(client: InternalClient, member: _Member, *, ordered: bool) -> str:
-    view = member.view
+    propagation = _propagation(member.identity.kind) if ordered else "Background"
     try:
-        marked = await client.delete(
-            cast("Any", member.kind),
-            view.key,
-            uid=view.uid,
-            resource_version=view.resource_version,
-            propagation=_propagation(member.identity.kind) if ordered else "Background",
-            missing_ok=True,
-        )
+        return "marked" if await client.delete_seen(member.kind, member.view, propagation) else "gone"
     except Conflict:
         # It changed or was replaced: that event triggers the next reconcile, which compares again.
         return "changed"
-    return "gone" if marked is None else "marked"
 
 
 def _propagation(kind: GroupKind) -> PropagationPolicy:

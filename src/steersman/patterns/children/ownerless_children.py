@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 from steersman.cache import StoredView
-from steersman.controller import Context, KindLike, internal_client
+from steersman.controller import Context, internal_client
 from steersman.errors import KindNotServed
 from steersman.patterns.children.change_log import log_change
 from steersman.patterns.children.kinds import ChildIdentity, ProducedKind
@@ -41,7 +41,10 @@ async def delete_ownerless(ctx: Context, memory: ChildMemory, *, owner_uid: str 
         owner = await ctx.client.live.find(cast("Any", memory.children.primary), key)
         for produced, view, uid in orphans:
             if owner is None or owner.metadata.uid != uid:
-                await _delete(ctx, produced.kind, ChildIdentity(produced.group_kind, view.key), view, uid)
+                # If it changed since, this raises a Conflict: the next reconcile looks again, as the owner is not forgotten.
+                await internal_client(ctx).delete_seen(produced.kind, view)
+                identity = ChildIdentity(produced.group_kind, view.key)
+                log_change(ctx, "deleted", identity, f"its owner, with uid {uid}, no longer exists")
     memory.forget_owners(key, earlier)
 
 
@@ -49,16 +52,3 @@ def _is_far_child(view: StoredView, uid: str, namespace: str) -> bool:
     """Whether only a label ties an object to its owner, and this program wrote that label."""
     far = view.key.namespace != namespace and not view.controller_uid
     return far and not view.deleting and standing_of(view, uid, "label") == "ours"
-
-
-async def _delete(ctx: Context, kind: KindLike, identity: ChildIdentity, view: StoredView, uid: str) -> None:
-    # If it changed since, this raises a Conflict: the next reconcile looks again, because the owner is not forgotten.
-    await ctx.client.delete(
-        cast("Any", kind),
-        view.key,
-        uid=view.uid,
-        resource_version=view.resource_version,
-        propagation="Background",
-        missing_ok=True,
-    )
-    log_change(ctx, "deleted", identity, f"its owner, with uid {uid}, no longer exists")

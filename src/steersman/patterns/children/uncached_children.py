@@ -10,8 +10,6 @@ Guarantees
 
 from __future__ import annotations
 
-from typing import Any, cast
-
 from steersman.controller import Context, KindLike, internal_client
 from steersman.errors import Conflict, Forbidden, KindNotServed
 from steersman.objects import GroupKind, Object, PartialObjectMetadata
@@ -75,18 +73,11 @@ async def _delete(
         return ()
     if metadata.deletion_timestamp is None:
         try:
-            marked = await ctx.client.delete(
-                cast("Any", kind),
-                identity.key,
-                uid=metadata.uid,
-                resource_version=metadata.resource_version,
-                propagation="Background",
-                missing_ok=True,
-            )
+            exists = await internal_client(ctx).delete_seen(kind, obj)
         except Conflict:
             return (f"{identity} has just changed; Steersman checks it again",)
         log_change(ctx, "deleted", identity, f"{owner.kind} {owner.key} is being deleted")
-        if marked is None:
+        if not exists:
             return ()
     held = ", ".join(metadata.finalizers or ())
     return (f"{identity} is being deleted{f', held by {held}' if held else ''}",)

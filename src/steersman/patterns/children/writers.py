@@ -428,15 +428,8 @@ async def refused(client: InternalClient, work: ChildWrite, error: Invalid) -> P
     problems = await _refused_anew(client, work)
     if problems:
         return cannot_recreate(output.identity, problems)
-    left = await client.delete(
-        cast("Any", output.known.kind),
-        view.key,
-        uid=view.uid,
-        resource_version=view.resource_version,
-        propagation="Background",
-        missing_ok=True,
-    )
-    return None if left is None else recreating(output.identity, words)
+    exists = await client.delete_seen(output.known.kind, view)
+    return recreating(output.identity, words) if exists else None
 
 
 async def _refused_anew(client: InternalClient, work: ChildWrite) -> list[str]:
