@@ -42,9 +42,8 @@ class World:
             b"True" if value == "1" else b"False",
             owner.encode(),
         )
-        return StoredObject(
-            key, str(self.version), raw, uid=f"uid-{self.version}", own_labels={"app": value}, owners=(owner,)
-        )
+        version, uid, ending = str(self.version), f"uid-{self.version}", owner == "u2"
+        return StoredObject(key, version, raw, uid, own_labels={"app": value}, owners=(owner,), deleting=ending)
 
     def change(self, key, state):
         if state is None:
@@ -66,6 +65,7 @@ class World:
             assert {each.key for each in self.store.list(labels=Selector.parse(f"app={value}"))} == same
             if self.indexed:
                 assert {each.key for each in self.store.by_index("value", value)} == same
+        assert {each.key for each in self.store.deleting()} == {key for key in expected if expected[key].deleting}
         for owner in ("u1", "u2"):
             same = {key for key, each in expected.items() if owner in each.owners}
             assert {each.key for each in self.store.by_owner(owner)} == same

@@ -33,12 +33,11 @@ class StoreMachine(RuleBasedStateMachine):
     def _values_of(self, stored):
         return self.values[stored.resource_version]
 
-    @rule(key=keys, labels=labels, owners=owners, values=values)
-    def put(self, key, labels, owners, values):
+    @rule(key=keys, labels=labels, owners=owners, values=values, deleting=st.booleans())
+    def put(self, key, labels, owners, values, deleting):
         self.version += 1
-        stored = StoredObject(
-            key=key, resource_version=str(self.version), raw=b"{}", own_labels=labels or None, owners=owners
-        )
+        version = str(self.version)
+        stored = StoredObject(key, version, b"{}", own_labels=labels or None, owners=owners, deleting=deleting)
         self.values[stored.resource_version] = values
         assert self.store.put(stored) is self.model.get(key)
         self.model[key] = stored
@@ -67,6 +66,10 @@ class StoreMachine(RuleBasedStateMachine):
     @rule(uid=st.sampled_from(["u1", "u2", "u3"]))
     def by_owner(self, uid):
         self._same(self.store.by_owner(uid), [each for each in self.model.values() if uid in each.owners])
+
+    @rule()
+    def deleting(self):
+        self._same(self.store.deleting(), [each for each in self.model.values() if each.deleting])
 
     @rule(namespace=st.sampled_from(["", *NAMESPACES]), text=selectors)
     def select(self, namespace, text):

@@ -31,10 +31,12 @@ class IndexName(NamedTuple):
 class Contents:
     """Objects by key, and their indexes."""
 
-    __slots__ = ("indexes", "objects", "unfinished")
+    __slots__ = ("deleting", "indexes", "objects", "unfinished")
 
     def __init__(self) -> None:
         self.objects: dict[Key, StoredObject] = {}
+        #: Those of them that are marked for deletion.
+        self.deleting: dict[Key, StoredObject] = {}
         self.indexes: dict[IndexName, Index] = {}
         #: Indexes that do not hold every object yet. Changes update them as well.
         self.unfinished: dict[IndexName, Index] = {}
@@ -42,6 +44,7 @@ class Contents:
     def containers(self) -> Iterator[dict[Any, Any]]:
         """Yield the containers to free after a list has replaced these contents."""
         yield self.objects
+        yield self.deleting
         for index in (*self.indexes.values(), *self.unfinished.values()):
             yield from index.containers()
 
@@ -55,6 +58,10 @@ class Contents:
         """Store an object; return its previous state."""
         old = self.objects.get(stored.key)
         self.objects[stored.key] = stored
+        if stored.deleting:
+            self.deleting[stored.key] = stored
+        elif self.deleting:
+            self.deleting.pop(stored.key, None)
         for index in (*self.indexes.values(), *self.unfinished.values()):
             index.replace(old, stored)
         return old
@@ -64,6 +71,8 @@ class Contents:
         if stored.key in self.objects:
             return  # already added by a concurrent change
         self.objects[stored.key] = stored
+        if stored.deleting:
+            self.deleting[stored.key] = stored
         for name, index in self.indexes.items():
             known = before.indexes.get(name)
             if known is not None:
@@ -75,6 +84,7 @@ class Contents:
         """Remove an object; return its last state."""
         old = self.objects.pop(key, None)
         if old is not None:
+            self.deleting.pop(key, None)
             for index in (*self.indexes.values(), *self.unfinished.values()):
                 index.replace(old, None)
         return old

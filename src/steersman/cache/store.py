@@ -94,6 +94,10 @@ class Store:
         """Return the objects whose owner references include this uid."""
         return self._take(self._index(OWNERS).find(uid))
 
+    def deleting(self) -> Found:
+        """Return the objects that are marked for deletion."""
+        return [*self._contents.deleting.values()]
+
     def by_unmet_condition(self, condition: str) -> Mapping[tuple[str, str], Collection[Key]]:
         """Return the keys of the objects whose condition is not True, by its status and reason; not copied.
 

@@ -185,7 +185,7 @@ class ManagedCache(Cache):
 
 def _ending(informer: Informer[Any], *, own: bool) -> Iterator[StoredObject]:
     """The objects that are being deleted; ``own``: only those that this program's field manager has written to."""
-    return (each for each in informer.store if each.deleting and (each.managed_fields or not own))
+    return (each for each in informer.store.deleting() if each.managed_fields or not own)
 
 
 def _is_namespaced(kind: type[Object] | Kind) -> bool | None:
