@@ -88,3 +88,44 @@ async def test_nothing_is_left_after_kill_9_at_random_moments(tmp_path):
         (harvested if case % 3 == 2 else reaped).append(loop.time() - began)
     sys.stdout.write(f"{len(reaped)} kills, clean after {max(reaped):.1f} s at most; ")
     sys.stdout.write(f"{len(harvested)} with the reaper, clean {max(harvested):.1f} s after the next start at most\n")
+
+
+#: A control plane that runs a command with a variable in a container, until it is killed.
+_EXECUTION = """
+import asyncio, sys
+from steersman.workloads.containers import PODMAN, CommandLineRunner, ContainerLaunch, ExecLaunch
+from steersman.workloads.processes import ZygoteRunner
+
+async def main(session, folder, image, *create_args):
+    async with ZygoteRunner() as processes:
+        program = ("podman", "--runtime", "runc")
+        runner = CommandLineRunner(PODMAN, processes, session=session, program=program, create_args=create_args)
+        launch = ContainerLaunch(name=session, image=image, command="/bin/sleep", args=("300",), stop_timeout=0)
+        container = await runner.create(launch)
+        await runner.start(container)
+        files = {"stdout": folder + "/out", "stderr": folder + "/err"}
+        script, env = ("-c", "echo $SECRET; sleep 300"), {"SECRET": session + "-hush"}
+        await runner.exec(ExecLaunch(container=container, command="/bin/sh", args=script, env=env, **files), print)
+        await asyncio.sleep(300)
+
+asyncio.run(main(*sys.argv[1:]))
+"""
+
+
+async def test_no_file_keeps_the_variables_of_a_command_after_kill_9(tmp_path):
+    """They may be secret, and no later session would know of the file."""
+    make_image()
+    session, temporary, output = f"kill-{name_suffix()}", tmp_path / "temporary", tmp_path / "out"
+    temporary.mkdir()
+    plane = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", _EXECUTION, session, str(tmp_path), IMAGE, *CREATE_ARGS),
+        env={**os.environ, "TMPDIR": str(temporary)},
+    )
+    try:
+        await eventually(lambda: output.exists() and f"{session}-hush" in output.read_text(), within=60)
+    finally:
+        plane.kill()
+        await plane.wait()
+    files = [each for each in temporary.rglob("*") if each.is_file()]
+    assert [each.name for each in files if b"hush" in each.read_bytes()] == []
+    await eventually(lambda: left(session) == [], within=60)

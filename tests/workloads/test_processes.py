@@ -115,6 +115,16 @@ async def test_a_program_runs_logs_and_ends(tmp_path):
     assert (tmp_path / "out").stat().st_mode & 0o777 == 0o600
 
 
+@pytest.mark.parametrize("text", ["", "é" * 100_000], ids=["empty", "longer than a pipe"])
+async def test_a_program_can_open_its_standard_input_by_name(tmp_path, text):
+    """A container runtime reads the variables of a container there."""
+    events = Events()
+    async with ZygoteRunner() as runner:
+        await runner.start(launch(tmp_path, "wc -c /dev/stdin", stdin=text), events)
+        await events.first(Ended)
+    assert (tmp_path / "out").read_text().split()[1:] == [str(len(text.encode())), "/dev/stdin"]
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

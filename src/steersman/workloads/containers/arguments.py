@@ -106,12 +106,12 @@ def attach_arguments(runtime: str, container: str, *, terminal: bool, command: S
     return ("exec", "-it" if terminal else "-i", *keys, container, *command)
 
 
-def exec_arguments(launch: ExecLaunch, env: Environment, env_file: str) -> Iterator[str]:
-    """The arguments of ``exec``."""
+def exec_arguments(launch: ExecLaunch, env: Environment) -> Iterator[str]:
+    """The arguments of ``exec``. Its env file is its standard input."""
     if launch.folder:
         yield from ("--workdir", launch.folder)
-    if env_file:
-        yield from ("--env-file", env_file)
+    if env.file:
+        yield from ("--env-file", "/dev/stdin")
     yield from env.arguments
     yield from (launch.container, launch.command, *launch.args)
 

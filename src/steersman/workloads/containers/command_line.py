@@ -13,11 +13,9 @@ import logging
 import os
 import shutil
 import signal
-import tempfile
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
-from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar
@@ -63,16 +61,7 @@ from steersman.workloads.containers.runner import (
     VolumeFacts,
 )
 from steersman.workloads.containers.session_reaper import SessionReaper
-from steersman.workloads.processes import (
-    Ended,
-    FailedToStart,
-    Launch,
-    Listener,
-    Lost,
-    Process,
-    ProcessEvent,
-    ProcessRunner,
-)
+from steersman.workloads.processes import Launch, Listener, Process, ProcessRunner
 
 FactsT = TypeVar("FactsT", ContainerFacts, NetworkFacts, VolumeFacts)
 
@@ -338,9 +327,7 @@ class CommandLineRunner:
     async def exec(self, launch: ExecLaunch, listener: Listener) -> Process:
         """Run a command inside a container. The events are those of a process."""
         env = environment(launch.env)
-        file = _private_file(env.file) if env.file else ""
-        arguments = exec_arguments(launch, env, file)
-        return await self._long(("exec", *arguments), launch, env.variables, partial(_removing, file, listener))
+        return await self._long(("exec", *exec_arguments(launch, env)), launch, env, listener)
 
     def exec_command(self, container: str, words: tuple[str, ...]) -> tuple[str, ...]:
         """The command line that runs words inside a container, for a probe."""
@@ -352,7 +339,7 @@ class CommandLineRunner:
         """Write a container's output, ``since`` a time, to files until it ends or the returned process is stopped."""
         files = ExecLaunch(container=container, command="", stdout=stdout, stderr=stderr)
         options = ("--since", since.isoformat()) if since is not None else ()
-        return await self._long(("logs", "--follow", *options, container), files, {}, listener)
+        return await self._long(("logs", "--follow", *options, container), files, environment({}), listener)
 
     async def create_network(
         self, name: str, *, ipv6: bool, labels: Mapping[str, str], bound: bool, internal: bool = False
@@ -441,13 +428,14 @@ class CommandLineRunner:
         shown = ("--all", "--no-trunc", "--format", "{{.ID}}") if kind == "container" else ("--format", "{{.Name}}")
         return tuple((await self._quick(kind, "ls", *shown, "--filter", condition)).split())
 
-    async def _long(self, arguments: Sequence[str], files: ExecLaunch, env: Mapping[str, str], to: Listener) -> Process:
+    async def _long(self, arguments: Sequence[str], files: ExecLaunch, env: Environment, to: Listener) -> Process:
         """Run a command that takes as long as a container."""
         launch = Launch(
             program=self.program[0],
             args=(*self.program[1:], *arguments),
-            env={**os.environ, **env},
+            env={**os.environ, **env.variables},
             folder="/",
+            stdin=env.file.decode(),
             stdout=files.stdout,
             stderr=files.stderr,
             stop_timeout=1.0,
@@ -461,18 +449,3 @@ class CommandLineRunner:
 
     async def _run(self, *arguments: str, within: float, stdin: bytes = b"") -> str:
         return await run((*self.program, *arguments), within=within, stdin=stdin)
-
-
-def _private_file(contents: bytes) -> str:
-    """A new file that only its owner can read."""
-    number, path = tempfile.mkstemp(prefix="steersman-env-")
-    with os.fdopen(number, "wb") as file:
-        file.write(contents)
-    return path
-
-
-def _removing(path: str, listener: Listener, event: ProcessEvent) -> None:
-    """Pass on an event; after the last one remove the env file."""
-    if path and isinstance(event, (Ended, FailedToStart, Lost)):
-        Path(path).unlink(missing_ok=True)
-    listener(event)

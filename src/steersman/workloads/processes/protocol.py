@@ -27,7 +27,7 @@ def launch_message(launch: Launch) -> bytes:
     """Encode a launch. Raises ValueError for a zero byte, which no argument of a program can contain."""
     shim = (launch.stdout, launch.stderr, launch.stop_signal, launch.stop_timeout, launch.socket)
     shim += (launch.log_limit, launch.log_files, launch.monitor_pid)
-    program = _program(launch.program, launch.args, launch.env, launch.folder, launch.user)
+    program = _program(launch.program, launch.args, launch.env, launch.folder, launch.user, launch.stdin)
     return _part(*shim, launch.terminal, launch.columns, launch.rows) + _part(*program)
 
 
@@ -38,8 +38,10 @@ def foreground_message(
     return _part(",".join(map(str, terminals)), *_program(program, args, env, folder, user))
 
 
-def _program(program: str, args: Sequence[str], env: Mapping[str, str], folder: str, user: str) -> list[object]:
-    return [program, folder, user, len(args), *args, *(f"{name}={value}" for name, value in env.items())]
+def _program(
+    program: str, args: Sequence[str], env: Mapping[str, str], folder: str, user: str, stdin: str = ""
+) -> list[object]:
+    return [program, folder, user, stdin, len(args), *args, *(f"{name}={value}" for name, value in env.items())]
 
 
 def _part(*fields: object) -> bytes:

@@ -17,6 +17,8 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     folder: str
     user: str = ""
     """The user of the program: ``uid:gid:group,group``; empty for the user of the control plane."""
+    stdin: str = ""
+    """A text that it can read from its standard input: it stands in memory alone."""
     stdout: str
     """The file for its output; see `Log` in `zygote`."""
     stderr: str

@@ -14,7 +14,7 @@ from .shim import Launch, Shim
 
 _REHEARSALS = 5
 #: A program that ends by itself and writes some lines.
-_PROGRAM = b"/bin/sh\x00/\x00\x002\x00-c\x00for i in 1 2 3 4 5 6 7 8 9 10 11 12; do echo $i; done\x00NAME=value"
+_PROGRAM = b"/bin/sh\x00/\x00\x00\x002\x00-c\x00for i in 1 2 3 4 5 6 7 8 9 10 11 12; do echo $i; done\x00NAME=value"
 #: The size of CPython's pools, and of a pool's header.
 _POOL, _HEADER = 16 << 10, 48
 #: The sizes of the blocks in pools, and of an empty bytes object.

@@ -22,8 +22,8 @@ class Program:
     """A program, and what it starts with: fields of a launch message."""
 
     def __init__(self, fields: Sequence[str]) -> None:
-        #: ``user`` is ``uid:gid:group,group``; empty for the user of this process.
-        self.path, self.folder, self.user, count, *rest = fields
+        #: ``user`` is ``uid:gid:group,group``; empty for the user of this process. ``stdin`` is the text of its input.
+        self.path, self.folder, self.user, self.stdin, count, *rest = fields
         self.args = rest[: int(count)]
         self.env = dict(each.split("=", 1) for each in rest[int(count) :])
 

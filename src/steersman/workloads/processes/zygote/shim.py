@@ -376,7 +376,7 @@ def _become(control: int, streams: tuple[int, int, int], launch: Launch) -> NoRe
         signal.set_wakeup_fd(-1)
         for number in (*IGNORED, int(signal.SIGCHLD)):
             signal.signal(number, signal.SIG_DFL)
-        source = out if launch.terminal else os.open(os.devnull, os.O_RDONLY)
+        source = out if launch.terminal else _standard_input(program.stdin)
         for number, descriptor in enumerate((source, out, err)):
             os.dup2(descriptor, number)
         os.write(report, _HAS_READ)
@@ -385,6 +385,18 @@ def _become(control: int, streams: tuple[int, int, int], launch: Launch) -> NoRe
         os._exit(127)
     terminal = 0 if launch.terminal else -1
     become(program, Start(report, (1, 2), new_session=True, terminal=terminal, bound=not launch.socket))
+
+
+def _standard_input(text: str) -> int:
+    """A descriptor of a file in memory, which no kill can leave behind; without a text, of an empty file."""
+    if not text:
+        return os.open(os.devnull, os.O_RDONLY)
+    descriptor = os.memfd_create("stdin")
+    data = os.fsencode(text)
+    while data:
+        data = data[os.write(descriptor, data) :]
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    return descriptor
 
 
 def run_shim(control: int) -> None:
