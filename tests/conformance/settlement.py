@@ -7,6 +7,8 @@ configurations of one kind in order: once a new one counts, all deletions before
 from __future__ import annotations
 
 from conformance.bodies import CM, Tree, configmap, named
+from conformance.player import Server, play
+from conformance.report import describe_step
 from conformance.scenario import Step, Until, delete, post, scenario
 from conformance.scenarios.mutating_policies import patched
 from conformance.scenarios.webhooks import CONFIGURATIONS, CREATED, configured, denied, hook
@@ -49,8 +51,17 @@ def _after_policies(sort: str) -> list[Step]:
 
 
 #: Ends when every deletion before it counts.
-SETTLEMENT = scenario(
+_SETTLEMENT = scenario(
     "settlement",
     "Webhooks",
     *(step for sort in ("Validating", "Mutating") for step in (_after_hooks(sort), _after_policies(sort))),
 )
+
+
+async def settle(server: Server) -> str:
+    """Wait until the server applies nothing that was deleted. Returns the step that shows the opposite; empty if none does."""
+    played = await play(server, _SETTLEMENT)
+    for step, answer in zip(_SETTLEMENT.steps, played.answers, strict=False):
+        if answer.get("status") not in ({step.status} if isinstance(step, Until) else {200, 201}):
+            return f"{server.name} has not settled: {describe_step(step)}\n    was answered with {answer}"
+    return ""

@@ -12,7 +12,7 @@ from conformance.player import Play, Server, play
 from conformance.recording import Recording
 from conformance.report import Outcome, Totals, compare
 from conformance.scenario import Scenario
-from conformance.settlement import SETTLEMENT
+from conformance.settlement import settle
 
 #: Scenarios under way at a time: most of one is waiting for an answer.
 AT_ONCE = 24
@@ -81,10 +81,13 @@ class Stage:
         chosen = list(scenarios)
         fresh = [scenario for scenario in chosen if not scenario.forgotten]
         await asyncio.gather(*(one(scenario) for scenario in fresh if not scenario.alone))
-        if alone := [scenario for scenario in fresh if scenario.alone]:
-            await asyncio.gather(*(play(server, SETTLEMENT) for server in self._servers))
+        alone = [scenario for scenario in fresh if scenario.alone]
+        problems = await asyncio.gather(*map(settle, self._servers if alone else ()))
         for scenario in alone:
-            await one(scenario)
+            if any(problems):
+                found[scenario.name] = AssertionError("\n".join(filter(None, problems)))
+            else:
+                await one(scenario)
         forgotten = [scenario for scenario in chosen if scenario.forgotten]
         if forgotten and await self._forget():
             await asyncio.gather(*(one(scenario) for scenario in forgotten))

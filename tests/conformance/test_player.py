@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from conformance.bodies import CM, configmap
 from conformance.comparing import Difference, differences
@@ -20,9 +21,10 @@ from conformance.report import compare, describe
 from conformance.scenario import Bindings, Scenario, delete, frames, get, patch, post, scenario, watch
 from conformance.servers import engine_server
 from conformance.shrinking import shrink
+from conformance.stage import Stage
 from multidict import CIMultiDict, CIMultiDictProxy
 
-from steersman.transport import InProcessTransport, Response, ServerResponse, Transport
+from steersman.transport import InProcessTransport, Response, ServerResponse, Transport, TransportWrapper
 from steersman.wire import HttpRequest
 
 ONE = f"{CM}/a"
@@ -256,3 +258,22 @@ def test_headers_that_matter_are_compared() -> None:
     )
     told = Normalizer(Bindings("abcde").names, "").head(200, headers.items())
     assert told == {"status": 200, "headers": {"Warning": ["299 - a", "299 - b"], "ETag": "<present>"}}
+
+
+class Forgetful(TransportWrapper):
+    """A server that stores no configuration of webhooks, although it says so."""
+
+    async def send(self, request: HttpRequest, **options: Any) -> Response:
+        if request.method == "POST" and "webhookconfigurations" in request.path:
+            request = msgspec.structs.replace(request, query=(("dryRun", "All"),))
+        return await super().send(request, **options)
+
+
+async def test_a_stage_that_does_not_settle_fails_what_plays_alone(server, monkeypatch) -> None:
+    """Otherwise a webhook of an earlier scenario would show as a difference of another one, or hide one."""
+    monkeypatch.setattr("conformance.player.PATIENCE", 0.1)
+    alone = scenario("alone", "Kinds", get(CM), alone=True)
+    stage = Stage(Recording(), Server("forgetful", Forgetful(server.transport)))
+    outcome = (await stage.outcomes([alone]))["alone"]
+    assert isinstance(outcome, AssertionError)
+    assert str(outcome).startswith("forgetful has not settled: until 418: POST /api/v1/namespaces/{ns}/configmaps")
