@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
 from functools import partial
@@ -26,7 +25,6 @@ from steersman.aio import Supervisor, check_not_importing, utc_now
 from steersman.cache import IndexFunction, IndexValues, Informer, KindOptions
 from steersman.client import Client
 from steersman.controller import (
-    Blocked,
     Blueprint,
     Controller,
     ControllerBuilder,
@@ -35,9 +33,8 @@ from steersman.controller import (
     SupportsBlueprint,
     Watchdog,
     controller_for,
-    log_blocked,
 )
-from steersman.debug import BlockedLoop, Explanation, ManagerStatistics, Phase
+from steersman.debug import Explanation, ManagerStatistics, Phase
 from steersman.manager.arguments import (
     blueprint_of,
     check_cached,
@@ -80,7 +77,6 @@ if TYPE_CHECKING:
 ObjectT = TypeVar("ObjectT", bound=Object)
 
 _log = logging.getLogger("steersman.manager")
-_BLOCKED_KEPT = 20
 
 
 class Manager:
@@ -152,7 +148,6 @@ class Manager:
         self._added: dict[str, Blueprint] = {}
         self._leaving: set[str] = set()
         self._measurements = Measurements(self.registry)
-        self._blocked: deque[BlockedLoop] = deque(maxlen=_BLOCKED_KEPT)
         #: Records Kubernetes Events; reconciles use it through their context.
         self.events = EventLog(name)
         self._state = State(leader)
@@ -383,7 +378,9 @@ class Manager:
     async def _observe(self, stack: AsyncExitStack) -> None:
         if self.watchdog:
             names = partial(reconcile_name, self._state)
-            await stack.enter_async_context(Watchdog(threshold=self.watchdog, report=self._on_blocked, names=names))
+            await stack.enter_async_context(
+                Watchdog(threshold=self.watchdog, report=self._state.note_blocked, names=names)
+            )
         stack.callback(self.registry.add_collector(lambda: self._measurements.collect(self.statistics(keys=0))))
         if self.endpoints is not None:
             from steersman.manager.endpoints.handler import serve_endpoints  # noqa: PLC0415 - few programs in tests serve
@@ -463,11 +460,6 @@ class Manager:
         self._measurements.on_record(controller, record)
         self._listeners.tell(controller, record)
 
-    def _on_blocked(self, blocked: Blocked) -> None:
-        # Called on the watchdog's thread.
-        log_blocked(blocked)
-        self._blocked.append(BlockedLoop(at=utc_now(), seconds=blocked.seconds, task=blocked.task, stack=blocked.stack))
-
     # introspection
 
     def statistics(self, *, keys: int = 100) -> ManagerStatistics:
@@ -482,7 +474,7 @@ class Manager:
             controllers=tuple(controller.statistics(keys=keys) for controller in self.controllers),
             informers=self._state.cache.statistics() if self._state.cache is not None else (),
             checks=(*self.health.last, *self.ready.last),
-            blocked=tuple(self._blocked),
+            blocked=tuple(self._state.blocked),
             unready=unready_objects(self.blueprints, self.informers) if keys else (),
         )
 

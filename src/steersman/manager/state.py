@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Set as AbstractSet, Sized
 from datetime import datetime
 from typing import Any
 from urllib.parse import urlsplit
 
-from steersman.aio import Supervisor
+from steersman.aio import Supervisor, utc_now
 from steersman.client import Client
-from steersman.controller import Controller
-from steersman.debug import LeaderStatistics, Phase
+from steersman.controller import Blocked, Controller, log_blocked
+from steersman.debug import BlockedLoop, LeaderStatistics, Phase
 from steersman.manager.caches import ManagedCache
 from steersman.manager.leader import Campaign, LeaderElection
 from steersman.manager.term_controllers import TermControllers
@@ -23,6 +24,8 @@ from steersman.objects import UNSET, GroupVersionKind, Key, UnsetType
 
 _log = logging.getLogger("steersman.manager")
 
+#: How many reports of code that blocked the event loop are kept.
+_BLOCKED_KEPT = 20
 #: Servers that are no cluster: tests in a Pod start their own.
 _THIS_MACHINE = frozenset({"localhost", "127.0.0.1", "::1"})
 
@@ -55,6 +58,7 @@ class State:
         self.running: TermControllers | None = None
         #: Whether there is something to drain: controllers, or at least a Lease to release.
         self.working = False
+        self.blocked: deque[BlockedLoop] = deque(maxlen=_BLOCKED_KEPT)
 
     @property
     def controllers(self) -> tuple[Controller, ...]:
@@ -99,6 +103,11 @@ class State:
             return True
         unreadable = self.absent | self.denied
         return len(idle) < len(self.controllers) and all(waits_for(controller, unreadable) for controller in idle)
+
+    def note_blocked(self, blocked: Blocked) -> None:
+        """Log and keep a report of code that blocked the event loop. Called on the watchdog's thread."""
+        log_blocked(blocked)
+        self.blocked.append(BlockedLoop(at=utc_now(), seconds=blocked.seconds, task=blocked.task, stack=blocked.stack))
 
     def warn_unelected(self, name: str, server: str, blueprints: Sized) -> None:
         """Warn if controllers run in a Pod of a cluster, and nothing keeps a second Pod from acting at the same time."""
