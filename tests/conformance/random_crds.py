@@ -20,7 +20,7 @@ from conformance.crd_schemas import (
 )
 from conformance.scenario import Scenario, post
 
-from steersman.schemas.structural_rules import conversion_problem
+from steersman.schemas.structure.rules import conversion_problem
 
 Tree = dict[str, Any]
 

@@ -39,25 +39,25 @@ if TYPE_CHECKING:
         own_descriptions as own_descriptions,
     )
     from steersman.schemas.field_path import PathRefused as PathRefused, resolve_path as resolve_path
-    from steersman.schemas.schema_texts import (
-        SCHEMA_FIELDS as SCHEMA_FIELDS,
-        list_text as list_text,
-        pointer_text as pointer_text,
-        printed_schema as printed_schema,
-        struct_text as struct_text,
-    )
-    from steersman.schemas.structural_defaults import default_problems as default_problems, is_pruned as is_pruned
-    from steersman.schemas.structural_keywords import (
+    from steersman.schemas.structure.defaults import default_problems as default_problems, is_pruned as is_pruned
+    from steersman.schemas.structure.keywords import (
         SCHEMA_TYPES as SCHEMA_TYPES,
         Leniency as Leniency,
         is_atomic_set as is_atomic_set,
         keyword_problems as keyword_problems,
         map_key_problems as map_key_problems,
     )
-    from steersman.schemas.structural_rules import (
+    from steersman.schemas.structure.rules import (
         conversion_problem as conversion_problem,
         is_schema as is_schema,
         structural_problems as structural_problems,
+    )
+    from steersman.schemas.structure.texts import (
+        SCHEMA_FIELDS as SCHEMA_FIELDS,
+        list_text as list_text,
+        pointer_text as pointer_text,
+        printed_schema as printed_schema,
+        struct_text as struct_text,
     )
     from steersman.schemas.versions import (
         convert_parts as convert_parts,
@@ -71,22 +71,22 @@ else:
         {
             "steersman.schemas.docstrings": ["class_description", "own_descriptions"],
             "steersman.schemas.field_path": ["PathRefused", "resolve_path"],
-            "steersman.schemas.schema_texts": [
-                "SCHEMA_FIELDS",
-                "list_text",
-                "pointer_text",
-                "printed_schema",
-                "struct_text",
-            ],
-            "steersman.schemas.structural_defaults": ["default_problems", "is_pruned"],
-            "steersman.schemas.structural_keywords": [
+            "steersman.schemas.structure.defaults": ["default_problems", "is_pruned"],
+            "steersman.schemas.structure.keywords": [
                 "SCHEMA_TYPES",
                 "Leniency",
                 "is_atomic_set",
                 "keyword_problems",
                 "map_key_problems",
             ],
-            "steersman.schemas.structural_rules": ["conversion_problem", "is_schema", "structural_problems"],
+            "steersman.schemas.structure.rules": ["conversion_problem", "is_schema", "structural_problems"],
+            "steersman.schemas.structure.texts": [
+                "SCHEMA_FIELDS",
+                "list_text",
+                "pointer_text",
+                "printed_schema",
+                "struct_text",
+            ],
             "steersman.schemas.versions": ["convert_parts", "lacks_parts", "removed_parts", "version_differences"],
         },
     )

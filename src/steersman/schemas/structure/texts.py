@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, cast
 
 from steersman.golang import printed_json
-from steersman.schemas.structural_rules import is_schema
+from steersman.schemas.structure.rules import is_schema
 
 Schema = Mapping[str, Any]
 Printer = Callable[[Any], str]

@@ -3,7 +3,7 @@
 Guarantees
 - `default_problems` finds what kube-apiserver finds, with its messages; fields are checked in the order of their names.
 - Fields of a default that its schema does not describe are a problem; `is_pruned` checks one value.
-- The input is a structural schema in canonical form: see `schemas.structural_rules`.
+- The input is a structural schema in canonical form: see `schemas.structure.rules`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from steersman.golang.regexp import one_budget
 from steersman.objects.field_problems import FieldProblem, invalid
 from steersman.schemas.embedded_objects import embedded_problems
-from steersman.schemas.structural_rules import is_schema
+from steersman.schemas.structure.rules import is_schema
 from steersman.schemas.validation import schema_problems
 
 Schema = Mapping[str, Any]

@@ -16,8 +16,8 @@ import msgspec
 from steersman.golang import printed_json
 from steersman.objects.field_problems import FieldProblem, Printed, forbidden, invalid, required, unsupported
 from steersman.schemas.field_path import PathRefused, resolve_path
-from steersman.schemas.schema_texts import printed_items
-from steersman.schemas.structural_rules import conversion_problem, is_schema
+from steersman.schemas.structure.rules import conversion_problem, is_schema
+from steersman.schemas.structure.texts import printed_items
 
 Schema = Mapping[str, Any]
 
