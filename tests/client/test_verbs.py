@@ -22,6 +22,7 @@ from steersman import (
 from steersman.cache import Cache, KindOptions
 from steersman.client import StrategicPatch
 from steersman.client.checks import STATUS_IGNORED
+from steersman.controller import ReconcileClient, reconcile_pipeline
 from steersman.errors import (
     AlreadyExists,
     Conflict,
@@ -286,7 +287,7 @@ async def test_create_or_patch_with_a_lock_gives_up_with_a_conflict(client, name
     patching = client.with_transport(lambda inner: Meddling(inner, meddle, 100))
     with pytest.raises(Conflict, match=f"patch ConfigMap {namespace}/contested: .*the object has been modified"):
         await patching.create_or_patch(config, change, lock=True)
-    assert (await client.get(ConfigMap, config.key)).data == {"value": "", "other": str(changes)}
+    assert (await client.get(ConfigMap, config.key)).data == {"value": "", "other": "5"}
 
 
 async def test_save_writes_object_and_status_without_losing_either(client, namespace, sites):
@@ -652,14 +653,17 @@ async def test_a_misspelled_option_is_refused(api_server):
 
 async def test_an_option_that_a_verb_does_not_have_is_an_error(client):
     """Ignored, a misspelled selector would select everything, and a limit would not limit."""
-    with pytest.raises(TypeError, match=r"no option 'limit'; page_size is the number of objects per request"):
-        await client.list(ConfigMap, limit=1)
-    with pytest.raises(TypeError, match=r"no option 'lables'; its options are .*labels"):
-        [each async for each in client.metadata.iterate(ConfigMap, lables={"a": "b"})]
     with pytest.raises(TypeError, match=r"watch\(\) has no option 'page_size'"):
         async with client.watch(ConfigMap, page_size=1):
             pass
-    for reads in (client, client.metadata):
+    reconciling = ReconcileClient(reconcile_pipeline(client, ()))
+    for reads in (client, client.metadata, client.live, reconciling, reconciling.metadata):
+        with pytest.raises(TypeError, match=r"^list\(\) has no option 'limit'; page_size is the number of objects per"):
+            await reads.list(ConfigMap, limit=1)
+        with pytest.raises(TypeError, match=r"^pages\(\) has no option 'lables'; its options are .*labels"):
+            reads.pages(ConfigMap, lables={"a": "b"})
+        with pytest.raises(TypeError, match=r"^iterate\(\) has no option 'lables'; its options are .*labels"):
+            reads.iterate(ConfigMap, lables={"a": "b"})
         for name in ("page_size", "max_bytes", "limit"):
             with pytest.raises(TypeError, match=rf"first\(\) has no option '{name}'; its options are fields, labels"):
                 await reads.first(ConfigMap, **{name: 1})

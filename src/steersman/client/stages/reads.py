@@ -52,8 +52,25 @@ class Reads(Protocol):
         ...
 
 
-async def objects_of(pages: AsyncGenerator[ListOf[Any]]) -> AsyncGenerator[Any]:
-    """The objects of pages, one by one; an undecodable one raises after the others of its page."""
+async def list_of(reads: Reads, kind: AnyKind, selection: ListSelection) -> ListOf[Any]:
+    """A collection, whole."""
+    check_options("list", selection, ListSelection)
+    return await reads.list(kind, selection)
+
+
+def pages_of(reads: Reads, kind: AnyKind, selection: ListSelection) -> AsyncGenerator[ListOf[Any]]:
+    """A collection, page by page."""
+    check_options("pages", selection, ListSelection)
+    return reads.pages(kind, selection)
+
+
+def objects_of(reads: Reads, kind: AnyKind, selection: ListSelection) -> AsyncGenerator[Any]:
+    """A collection, object by object; an undecodable one raises after the others of its page."""
+    check_options("iterate", selection, ListSelection)
+    return _objects(reads.pages(kind, selection))
+
+
+async def _objects(pages: AsyncGenerator[ListOf[Any]]) -> AsyncGenerator[Any]:
     async for page in pages:
         for item in page.items:
             yield item

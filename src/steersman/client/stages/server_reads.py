@@ -145,7 +145,6 @@ class ServerReads:
         self, kind: AnyKind, selection: ListSelection, *, count: PageCount | None = None
     ) -> AsyncGenerator[ListOf[Any]]:
         """Read a collection page by page."""
-        check_options("list", selection, ListSelection)
         binding = await self.kinds.bind(kind)
         options = ListOptions(
             label_selector=selector_text(selection.get("labels")),

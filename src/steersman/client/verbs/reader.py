@@ -10,7 +10,7 @@ from steersman.client.discovery import Discovery
 from steersman.client.results import ListOf
 from steersman.client.selections import AnyKind, KeyLike, ListSelection, ReadSelection, WatchSelection
 from steersman.client.stages.pipeline import Pipeline
-from steersman.client.stages.reads import Reads, exists_in, first_of, objects_of
+from steersman.client.stages.reads import Reads, exists_in, first_of, list_of, objects_of, pages_of
 from steersman.client.watches import Watch
 from steersman.errors import NotFound
 from steersman.objects import Kind, Object, PartialObjectMetadata, Unstructured, decode
@@ -91,7 +91,7 @@ class Reader:
         All pages show the state of the first. Raises `Expired` if the server drops that state before the last page is
         read: start again. In a manager of several namespaces, each has its own pages and its own state.
         """
-        return self.pipeline.reads.pages(kind, selection)
+        return pages_of(self.pipeline.reads, kind, selection)
 
     @overload
     async def list(self, kind: type[ObjectT], **selection: Unpack[ListSelection]) -> ListOf[ObjectT]: ...
@@ -105,7 +105,7 @@ class Reader:
         pages in a row without objects: `iterate` reads a list of any length. If the server drops the state of the first page before the last one
         is read, everything is read again in one response.
         """
-        return await self.pipeline.reads.list(kind, selection)
+        return await list_of(self.pipeline.reads, kind, selection)
 
     @overload
     async def first(self, kind: type[ObjectT], **selection: Unpack[ReadSelection]) -> ObjectT | None: ...
@@ -136,7 +136,7 @@ class Reader:
 
         An undecodable object raises its `DecodeError` after the other objects of its page.
         """
-        return objects_of(self.pipeline.reads.pages(kind, selection))
+        return objects_of(self.pipeline.reads, kind, selection)
 
     @overload
     def watch(self, kind: type[ObjectT], **selection: Unpack[WatchSelection]) -> Watch[ObjectT]: ...
@@ -174,11 +174,11 @@ class MetadataReader:
 
     def pages(self, kind: AnyKind, **selection: Unpack[ListSelection]) -> AsyncIterator[ListOf[PartialObjectMetadata]]:
         """Read a collection page by page; see `Reader.pages`."""
-        return self._reads.pages(kind, selection)
+        return pages_of(self._reads, kind, selection)
 
     async def list(self, kind: AnyKind, **selection: Unpack[ListSelection]) -> ListOf[PartialObjectMetadata]:
         """Read the metadata of all objects of a kind; see `Reader.list`."""
-        return await self._reads.list(kind, selection)
+        return await list_of(self._reads, kind, selection)
 
     async def first(self, kind: AnyKind, **selection: Unpack[ReadSelection]) -> PartialObjectMetadata | None:
         """Read the metadata of the first object of a kind; see `Reader.first`."""
@@ -190,7 +190,7 @@ class MetadataReader:
 
     def iterate(self, kind: AnyKind, **selection: Unpack[ListSelection]) -> AsyncIterator[PartialObjectMetadata]:
         """Iterate over the objects of a kind; see `Reader.iterate`."""
-        return objects_of(self._reads.pages(kind, selection))
+        return objects_of(self._reads, kind, selection)
 
     def watch(self, kind: AnyKind, **selection: Unpack[WatchSelection]) -> Watch[PartialObjectMetadata]:
         """Watch the changes of a kind; see `Reader.watch`."""
