@@ -34,7 +34,7 @@ async def create_or_write(
     create: Callable[[AnyObject], Awaitable[AnyObject]],
     write: Callable[[AnyObject], Awaitable[AnyObject]],
 ) -> OperationResult[AnyObject]:
-    """Change and write an existing object, or create it; start over after a conflict."""
+    """Change and write an existing object, or create it; start over after a conflict, up to five times in all."""
     kind: Any = Kind(obj.api_version, obj.kind) if isinstance(obj, Unstructured) else type(obj)
     mutated = False
 

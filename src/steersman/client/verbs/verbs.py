@@ -376,7 +376,8 @@ class Verbs(Reader):
     async def create_or_update(self, obj: AnyObject, mutate: Callable[[AnyObject], None]) -> OperationResult[AnyObject]:
         """Run ``mutate`` on the existing object and update it, or run it on ``obj`` and create that.
 
-        Sends nothing if ``mutate`` changes nothing. Starts over after a conflict, or if another writer creates first.
+        Sends nothing if ``mutate`` changes nothing. Starts over after a conflict, or if another writer creates first;
+        raises `Conflict` after five tries.
         """
         # A cache cannot decide whether to create: another writer's object may not have arrived yet.
         live = self.live
@@ -387,8 +388,8 @@ class Verbs(Reader):
     ) -> OperationResult[AnyObject]:
         """Like `create_or_update`, but an existing object gets a merge patch of the difference.
 
-        ``lock=True`` patches only the version that ``mutate`` was run on. If another writer is faster, it starts over;
-        if this keeps happening, it raises `Conflict`. Without a lock, the patch changes whatever version it meets.
+        ``lock=True`` patches only the version that ``mutate`` was run on. If another writer is faster, it starts over, and
+        raises `Conflict` after five tries. Without a lock, the patch changes whatever version it meets.
         """
         live = self.live
 
