@@ -76,11 +76,12 @@ async def test_a_name_that_is_not_served_is_explained(client):
 
 
 async def test_a_kind_that_is_not_served_is_explained(client):
-    """A misspelled kind, and one that moved to another group."""
-    with pytest.raises(
-        KindNotServed, match=r"did you mean Deployment \(apps/v1\)\? If not, apply its CRD with client.install"
-    ):
-        await client.list(Kind("apps/v1", "Deploymnt"))
+    """A misspelled kind, a plural, and a kind that moved to another group."""
+    for kind in ("Deploymnt", "deployments"):
+        with pytest.raises(
+            KindNotServed, match=r"did you mean Deployment \(apps/v1\)\? If not, apply its CRD with client.install"
+        ):
+            await client.list(Kind("apps/v1", kind))
     with pytest.raises(KindNotServed, match=r"did you mean Ingress \(networking.k8s.io/v1\)"):
         await client.list(Kind("extensions/v1beta1", "Ingress"))
     with pytest.raises(KindNotServed, match=r"did you mean Pod \(v1\)"):
