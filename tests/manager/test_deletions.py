@@ -1,4 +1,4 @@
-"""Deletions that do not end: the metric shows those of the objects that the program manages."""
+"""Deletions that do not end: the metric shows those of the objects that the program manages, and work for them is warned of."""
 
 import asyncio
 from contextlib import asynccontextmanager
@@ -97,3 +97,41 @@ def test_the_oldest_one_counts_and_a_strange_one_hides_no_other():
     assert found == parse_time("2030-01-01T00:00:03Z")
     assert oldest_deletion([]) is None
     assert oldest_deletion([stored(b'{"deletionTimestamp":"soon"}')]) is None
+
+
+async def test_work_for_an_owner_that_ends_is_warned_of(api_server, sites, namespace):
+    """On the bare runtime, a reconcile may forget to look at ``.deleting``: it would work for the garbage collector."""
+    warned, worked = [], asyncio.Event()
+
+    async def reconcile(ctx, request):
+        owner = await ctx.client.find(Site, request.key)
+        if owner is not None:
+            child = ConfigMap(
+                metadata=ObjectMeta(name="child", namespace=namespace), data={"late": str(owner.deleting)}
+            )
+            await ctx.client.apply(child, owner=owner)
+            if owner.deleting:
+                child.data = {"later": "True"}
+                await ctx.client.apply(child, owner=owner)
+                worked.set()
+            else:
+                assert warned == []
+        return Done()
+
+    async with api_server.client(field_manager="sites", namespace=namespace, on_warning=warned.append) as client:
+        manager = Manager(client, name="sites", namespaces=(namespace,))
+        manager.controller(Site).run_with(reconcile)
+        async with asyncio.timeout(60), Supervisor() as tasks:
+            tasks.start(manager.run(signals=False), name="manager")
+            held = site("home", namespace)
+            held.metadata.finalizers = [HELD]
+            await client.create(held)
+            await appears(client, ConfigMap, "child")
+            await client.delete(Site, "home")
+            await worked.wait()
+            manager.stop()
+        await released(client, Site, "home")
+    (warning,) = map(str, warned)
+    assert warning.startswith(
+        f"apply ConfigMap {namespace}/child: Site {namespace}/home is being deleted, and the garbage"
+    )
