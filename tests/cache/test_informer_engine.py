@@ -9,7 +9,7 @@ from steersman import Kind, MergePatch, ObjectMeta, Resource, Spec
 from steersman.cache import Cache, Informer, KindOptions
 from steersman.errors import DecodeError
 from steersman.kinds.core_v1 import ConfigMap
-from steersman.objects import FieldSelector, PartialObjectMetadata, Selector, is_partial
+from steersman.objects import FieldSelector, Key, PartialObjectMetadata, Selector, is_partial
 
 
 def config(name, namespace, value="1", **labels):
@@ -253,3 +253,37 @@ async def test_a_shared_informer_starts_on_demand_and_stops_with_the_last_use(cl
         async with cache.use(ConfigMap) as another:
             assert another is not one
             await another.wait_synced()
+
+
+async def test_a_cache_that_has_ended_answers_no_read(client, namespace):
+    """Nothing follows the server any more, so what a read found would be older with every minute."""
+    await client.create(config("old", namespace, app="web"))
+    cache = Cache(client, kinds={ConfigMap: only(namespace)})
+    cache.add_index(ConfigMap, "value", lambda each: [each.data["a"]])
+    reader, key = cache.reader(), f"{namespace}/old"
+    reads = (
+        lambda: reader.get(ConfigMap, key),
+        lambda: reader.find(ConfigMap, key),
+        lambda: reader.list(ConfigMap, labels="app=web"),
+        lambda: reader.head(ConfigMap),
+        lambda: reader.by_index(ConfigMap, "value", "1"),
+        lambda: reader.owned_by(ConfigMap, "uid"),
+        lambda: reader.view(ConfigMap, Key(namespace, "old")),
+        cache.use(ConfigMap).__aenter__,
+    )
+
+    async def refuses():
+        for read in reads:
+            with pytest.raises(
+                RuntimeError, match=r"^ConfigMap: the cache is not running.* read from the server with the"
+            ):
+                await read()
+
+    await refuses()
+    async with cache:
+        assert (await reader.get(ConfigMap, key)).data == {"a": "1"}
+        assert len(await reader.by_index(ConfigMap, "value", "1")) == 1
+        async with cache.use(ConfigMap) as informer:
+            await informer.wait_synced()
+    await refuses()
+    assert cache.statistics() == ()

@@ -2,7 +2,7 @@
 
 Guarantees
 - An informer starts with its first use and stops with its last.
-- One ``async with`` owns every task; no task outlives the block.
+- One ``async with`` owns every task; no task outlives the block. After it, reads raise: the contents would be old.
 - The program's own writes, once recorded, are visible to every reader of this cache.
 - **A restored server is noticed once for all kinds.** As soon as one kind shows that the server was restored from a backup,
   every kind is listed again, and reads wait for their list. A write until then has an unknown outcome: its version is not
@@ -112,7 +112,14 @@ class Cache:
     async def __aexit__(self, *error: Any) -> None:
         assert self._tasks is not None
         self._tasks.cancel()
-        await self._tasks.__aexit__(*error)
+        try:
+            await self._tasks.__aexit__(*error)
+        finally:
+            # Nothing follows the server any more: a read must fail rather than find old contents.
+            self._tasks = None
+            self._pinned.clear()
+            self._shared.clear()
+            self._informers_by_gvk.clear()
 
     # informers
 
@@ -188,7 +195,10 @@ class Cache:
 
     def _acquire(self, kind: type[Any] | Kind) -> _Shared:
         if self._tasks is None:
-            raise RuntimeError("the cache is not running: use it inside `async with Cache(client) as cache:`")
+            raise RuntimeError(
+                f"{kind_name(kind)}: the cache is not running, or has ended, and follows no server; use it inside"
+                " `async with Cache(client) as cache:`, or read from the server with the client"
+            )
         if self.is_uncached(kind):
             raise ValueError(f"{kind.gvk()} is excluded from this cache (uncached=...): it has no informer")
         shared = self._shared.get(kind)
