@@ -6,7 +6,7 @@ import pytest
 
 from steersman import Done, Kind, Manager, ObjectMeta
 from steersman.aio import Supervisor
-from steersman.cache import KindOptions
+from steersman.cache import Cache, KindOptions
 from steersman.errors import NotCached, NotFound
 from steersman.kinds.core_v1 import ConfigMap, Secret
 from steersman.objects import PartialObjectMetadata, tree_of
@@ -41,9 +41,11 @@ async def secret(client, namespace):
     return await client.create(Secret(metadata=metadata, string_data={"password": "hush"}))
 
 
+@pytest.mark.parametrize("given", [False, True], ids=["by the controller", "by the manager"])
 @pytest.mark.parametrize("kind", [Secret, Kind("v1", "Secret")], ids=["class", "kind"])
-async def test_metadata_comes_from_the_cache(client, namespace, secret, kind):
+async def test_metadata_comes_from_the_cache(client, namespace, secret, kind, given):
     """No request for what the manager holds already, whichever name of the kind a reconcile uses."""
+    kinds = {Secret: KindOptions(metadata_only=True, namespaces=(namespace,))} if given else None
     asked = []
 
     class Watching:
@@ -57,7 +59,7 @@ async def test_metadata_comes_from_the_cache(client, namespace, secret, kind):
         async def close(self):
             pass
 
-    manager = Manager(client.with_transport(Watching), name="meta", namespaces=(namespace,))
+    manager = Manager(client.with_transport(Watching), name="meta", namespaces=(namespace,), kinds=kinds)
     manager.index(Secret, "kept", lambda obj: [(obj.metadata.labels or {}).get("kept", "")])
 
     async def scenario(ctx):
@@ -80,6 +82,22 @@ async def test_metadata_comes_from_the_cache(client, namespace, secret, kind):
         assert len(asked) == 1
 
     await played(manager, scenario)
+
+
+@pytest.mark.parametrize("given", [Secret, Kind("v1", "Secret")], ids=["options of the class", "options of the kind"])
+@pytest.mark.parametrize("kind", [Secret, Kind("v1", "Secret")], ids=["class", "kind"])
+async def test_a_cache_has_one_informer_for_both_names(client, namespace, secret, kind, given):
+    """The options and the indexes of one name hold for the other, whichever is read first."""
+    options = KindOptions(metadata_only=True, namespaces=(namespace,))
+    async with Cache(client, kinds={given: options}) as cache:
+        cache.add_index(Secret, "kept", lambda obj: [(obj.metadata.labels or {}).get("kept", "")])
+        reads = cache.reader().metadata
+        (found,) = await reads.by_index(kind, "kept", "yes")
+        assert found.uid == secret.uid
+        cache.add_index(Secret, "name", lambda obj: [obj.key.name])
+        (found,) = await reads.by_index(Kind("v1", "Secret"), "name", "s")
+        assert found.uid == (await reads.get(Secret, secret.key)).uid
+        assert len(cache.statistics()) == 1
 
 
 @pytest.mark.parametrize("kind", [Secret, Kind("v1", "Secret")], ids=["class", "kind"])

@@ -149,12 +149,13 @@ class Cache:
         if name in indexes:
             raise ValueError(f"{kind.gvk()} already has an index {name!r}; choose another name for one of them")
         indexes[name] = function
-        if kind in self._shared:
-            self._shared[kind].informer.add_index(name, function)
+        for informer in self._informers_of(kind):
+            if self._indexes_of(informer.kind).get(name) is function:
+                informer.add_index(name, function)
 
     def index_function(self, kind: type[Any] | Kind, name: str) -> IndexFunction:
         """Return the function of a declared index; raise `UnknownIndex` if it is not declared."""
-        indexes = self._indexes.get(kind, {})
+        indexes = self._indexes_of(kind)
         if name not in indexes:
             known = ", ".join(sorted(indexes)) or "none"
             raise UnknownIndex(
@@ -181,9 +182,19 @@ class Cache:
 
     def metadata_kind(self, kind: type[Any] | Kind) -> type[Any] | Kind | None:
         """The kind, or another name of it, of which only metadata is cached; None if it is not cached so."""
-        if self.is_metadata_only(kind):
-            return kind
-        return next((each.kind for each in self._informers_of(kind) if each.options.metadata_only), None)
+        running = [each.kind for each in self._informers_of(kind) if each.options.metadata_only]
+        if running:
+            return kind if kind in running else running[0]
+        return kind if self.is_metadata_only(kind) else None
+
+    def _indexes_of(self, kind: type[Any] | Kind) -> dict[str, IndexFunction]:
+        """The indexes of a kind. Metadata is the same under each name of the kind, so it has the indexes of all."""
+        own = self._indexes.get(kind, {})
+        if not self.is_metadata_only(kind):
+            return own
+        gvk = kind.gvk()
+        names = (indexes for known, indexes in self._indexes.items() if known.gvk() == gvk)
+        return {name: function for indexes in names for name, function in indexes.items()} | own
 
     def reader(self) -> CacheReader:
         """Return a reader that answers get, list and index reads from the cache."""
@@ -210,7 +221,7 @@ class Cache:
                 settings=self._settings,
                 on_restore=self._on_restore,
             )
-            for name, function in self._indexes.get(kind, {}).items():
+            for name, function in self._indexes_of(kind).items():
                 informer.add_index(name, function)
             shared = self._shared[kind] = _Shared(informer)
             self._informers_by_gvk.clear()
