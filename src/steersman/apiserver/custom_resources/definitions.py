@@ -5,15 +5,16 @@ Guarantee: names are the accepted ones, which are the requested ones unless anot
 
 from __future__ import annotations
 
-from functools import cache, partial
-from typing import TYPE_CHECKING, Any
+from functools import cache
+from typing import TYPE_CHECKING
 
+from steersman.apiserver.custom_resources.columns import columns_of
 from steersman.apiserver.custom_resources.conversion import Versions, uncalled
 from steersman.apiserver.custom_resources.extensions import NONE, Extension
 from steersman.apiserver.custom_resources.strategy import CustomStrategy
 from steersman.apiserver.discovery.catalog import version_order
-from steersman.apiserver.registry.definition import ALL_VERBS, Column, Definition, ScalePaths, Subresource, Tree
-from steersman.apiserver.registry.json_path import json_path_cell, json_path_text
+from steersman.apiserver.registry.definition import ALL_VERBS, Definition, ScalePaths, Subresource, Tree
+from steersman.apiserver.registry.json_path import JsonPath
 from steersman.apiserver.webhooks.targets import WebhookCaller, read_target
 from steersman.kinds import all_group_versions
 from steersman.objects import GroupVersionKind
@@ -105,8 +106,8 @@ def _definition(spec: Tree, names: Tree, version: Tree, versions: Versions, exte
             each.name: Subresource(gvk=gvk, verbs=each.verbs, handler=each.handler, content_type=each.content_type)
             for each in extension.subresources
         },
-        columns=_columns(version),
-        selectable={each["jsonPath"].lstrip("."): partial(json_path_text, each["jsonPath"]) for each in selectable},
+        columns=columns_of(version),
+        selectable={each["jsonPath"].lstrip("."): JsonPath(each["jsonPath"]).text for each in selectable},
         custom=True,
         stored_as=stored_apart(gvk.group, names["plural"]),
         conversion=versions.conversion(version["name"]),
@@ -158,19 +159,3 @@ def _scale_paths(scale: Tree) -> ScalePaths:
 
 def _parts(path: str) -> tuple[str, ...]:
     return tuple(path.removeprefix(".").split("."))
-
-
-def _columns(version: Tree) -> tuple[Column, ...]:
-    told: list[dict[str, Any]] = version.get("additionalPrinterColumns") or []
-    return tuple(
-        Column(
-            name=column["name"],
-            type=column["type"],
-            format=column.get("format") or "",
-            description=column.get("description")
-            or f"Custom resource definition column (in JSONPath format): {column['jsonPath']}",
-            priority=column.get("priority") or 0,
-            cell=partial(json_path_cell, column["jsonPath"], column["type"]),
-        )
-        for column in told
-    )

@@ -62,8 +62,7 @@ CUSTOM_AGE_COLUMN = Column(name="Age", type="date", description=_CREATED, cell=a
 def columns_of(definition: Definition) -> tuple[Column, ...]:
     """The columns of a kind's tables."""
     if definition.custom:
-        own = definition.columns or (CUSTOM_AGE_COLUMN,)
-        return (NAME_COLUMN, *own)
+        return (NAME_COLUMN, *definition.columns)
     return definition.columns or (NAME_COLUMN, CREATED_COLUMN)
 
 
