@@ -516,6 +516,10 @@ async def test_a_status_that_apply_and_patch_from_would_lose_is_warned_of(api_se
         made = await warned.patch_from(made, made)
         assert made.status is None
         assert [each.text for each in seen] == [STATUS_IGNORED] * 2
+        # a part without a status has none to lose
+        part = Site.only(metadata=ObjectMeta(name="lost", namespace=namespace), spec=SiteSpec.only(replicas=3))
+        assert (await warned.apply(part, field_manager="scaler", force=True)).spec.replicas == 3
+        assert len(seen) == 2
 
 
 async def test_a_call_with_the_wrong_thing_says_what_to_write(client, namespace, sites):

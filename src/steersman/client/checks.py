@@ -9,6 +9,7 @@ from steersman.client.bindings import VerbCall
 from steersman.client.patch_documents import MergePatch, Patch, StrategicPatch
 from steersman.errors import DecodeError, NotNew, PartialObject
 from steersman.objects import (
+    UNSET,
     Key,
     Object,
     Resource,
@@ -111,7 +112,7 @@ def ignored_status(obj: Object | Unstructured) -> bool:
     if isinstance(obj, Unstructured):
         return False  # only discovery could tell whether the kind has a status subresource
     status: Any = getattr(obj, "status", None)
-    if status is None or not has_status_subresource(type(obj)):
+    if status is None or status is UNSET or not has_status_subresource(type(obj)):
         return False
     before = raw_of(obj)
     return before is None or getattr(decode(type(obj), before), "status", None) != status
