@@ -51,6 +51,14 @@ def test_the_reference_is_written_from_the_docstrings() -> None:
     assert PAGE.read_text(encoding="utf-8") == reference["page"]()
 
 
+def test_the_reference_shows_fields_that_must_be_named() -> None:
+    """A reader who copies a signature must be able to call it: a struct and a dataclass may take keywords alone."""
+    shown = {entry.name: reference["signature"](entry) for entry in reference["entries"]()}
+    assert shown["Remark"].startswith("class Remark(*, ")
+    assert shown["Impersonation"].startswith("class Impersonation(*, ")
+    assert shown["ServerWarning"].startswith("class ServerWarning(text")
+
+
 def test_every_public_name_has_a_docstring() -> None:
     """Classes, functions and modules have one; a value has the text below it, or comments that begin with ``#:``."""
     assert [f"{entry.package}.{entry.name}" for entry in reference["entries"]() if not entry.text] == []
