@@ -43,9 +43,6 @@ from steersman.aio.supervisor import Supervisor as Supervisor
 
 __all__ = [
     "Supervisor",
-    "WallClock",
-    "bind",
     "name_suffix",
-    "new_uid",
     "randomness",
 ]

@@ -154,8 +154,6 @@ __all__ = [
     "Attributes",
     "AuditFile",
     "Authority",
-    "Change",
-    "Compacted",
     "CustomSubresource",
     "Decision",
     "JournaledStorage",

@@ -124,7 +124,6 @@ else:
 
 __all__ = [
     "Added",
-    "BasicAuth",
     "BearerToken",
     "Bookmark",
     "ClientOptions",

@@ -114,7 +114,6 @@ __all__ = [
     "Outcome",
     "Predicate",
     "QueueOptions",
-    "Source",
     "Stores",
     "View",
     "annotations_changed",

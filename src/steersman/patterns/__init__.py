@@ -122,7 +122,6 @@ __all__ = [
     "add_finalizer",
     "child",
     "daemon",
-    "has_finalizer",
     "readiness_of",
     "remove_finalizer",
 ]

@@ -85,4 +85,5 @@ else:
 
 __all__ = [
     "ServerTls",
+    "TlsMaterial",
 ]
