@@ -26,8 +26,8 @@ FOREGROUND = "foregroundDeletion"
 _STANDARD_FINALIZERS = frozenset({"kubernetes", ORPHAN, FOREGROUND})
 #: Fields that a creator cannot set.
 _SYSTEM = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink")
-_KNOWN = [each.encode_name for each in msgspec.structs.fields(WireMetadata)]
-_MANAGED = [each.encode_name for each in msgspec.structs.fields(WireManager)]
+_KNOWN = [field.encode_name for field in msgspec.structs.fields(WireMetadata)]
+_MANAGED = [field.encode_name for field in msgspec.structs.fields(WireManager)]
 _MANAGER_MAX, _SUBRESOURCE_MAX = 128, 256
 #: How many characters of owner references are printed in full.
 _OWNERS_SHOWN = 64 * 1024
@@ -106,17 +106,17 @@ def dedupe_owners(metadata: Tree) -> list[str]:
 def validate_new(definition: Definition, metadata: Tree, own: list[FieldProblem]) -> list[FieldProblem]:
     """The problems of a new object's metadata, and of the rest: ``own``."""
     strategy = definition.strategy
-    found: list[FieldProblem] = _names(metadata, strategy.validate_name)
-    found += _common(definition, metadata)
+    problems: list[FieldProblem] = _names(metadata, strategy.validate_name)
+    problems += _common(definition, metadata)
     if _knows_finalizers(definition):
-        found += _standard_finalizers(metadata)
+        problems += _standard_finalizers(metadata)
     if not strategy.judges_metadata:
         # Then they are validated when everything else is valid.
-        return own or found
+        return own or problems
     if WHOLE not in own:
-        return found + own
+        return problems + own
     at = own.index(WHOLE)
-    return [*own[:at], *found, *own[at + 1 :]]
+    return [*own[:at], *problems, *own[at + 1 :]]
 
 
 def validate_changed(definition: Definition, metadata: Tree, old: Tree, own: list[FieldProblem]) -> list[FieldProblem]:
@@ -125,22 +125,22 @@ def validate_changed(definition: Definition, metadata: Tree, old: Tree, own: lis
     As in the engine, several rules validate metadata, so some messages repeat.
     """
     strategy = definition.strategy
-    found = _names(metadata, path_segment) + _common(definition, metadata)
+    problems = _names(metadata, path_segment) + _common(definition, metadata)
     changes = _update(metadata, old)
     odd = _standard_finalizers(metadata) if _knows_finalizers(definition) else []
-    if not (found or changes or odd):
+    if not (problems or changes or odd):
         return [one for one in own if one is not CHANGED and one is not WHOLE]
     again = changes + _labels_and_annotations(metadata) + _owners(metadata.get("ownerReferences", ()))
     again += _managers(metadata)
-    found += again
+    problems += again
     for one in own:
         if one is CHANGED:
-            found += again + odd
+            problems += again + odd
         elif one is WHOLE:
-            found += _names(metadata, strategy.validate_name) + _common(definition, metadata) + odd
+            problems += _names(metadata, strategy.validate_name) + _common(definition, metadata) + odd
         else:
-            found.append(one)
-    return found
+            problems.append(one)
+    return problems
 
 
 def _knows_finalizers(definition: Definition) -> bool:
@@ -148,81 +148,81 @@ def _knows_finalizers(definition: Definition) -> bool:
 
 
 def _names(metadata: Tree, judge: Callable[..., list[str]]) -> list[FieldProblem]:
-    found: list[FieldProblem] = []
+    problems: list[FieldProblem] = []
     generate, name = metadata.get("generateName", ""), metadata.get("name", "")
     if generate:
-        found += _invalid("metadata.generateName", generate, judge(generate, prefix=True))
+        problems += _invalid("metadata.generateName", generate, judge(generate, prefix=True))
     if not name:
-        return [*found, problem("metadata.name", "FieldValueRequired", "", "name or generateName is required")]
-    return found + _invalid("metadata.name", name, judge(name))
+        return [*problems, problem("metadata.name", "FieldValueRequired", "", "name or generateName is required")]
+    return problems + _invalid("metadata.name", name, judge(name))
 
 
 def _common(definition: Definition, metadata: Tree) -> list[FieldProblem]:
-    found: list[FieldProblem] = []
+    problems: list[FieldProblem] = []
     namespace = metadata.get("namespace", "")
     if definition.namespaced:
         if not namespace:
-            found.append(problem("metadata.namespace", "FieldValueRequired"))
+            problems.append(problem("metadata.namespace", "FieldValueRequired"))
         else:
-            found += _invalid("metadata.namespace", namespace, dns_label(namespace))
+            problems += _invalid("metadata.namespace", namespace, dns_label(namespace))
     elif namespace:
-        found.append(problem("metadata.namespace", "FieldValueForbidden", "", "not allowed on this type"))
+        problems.append(problem("metadata.namespace", "FieldValueForbidden", "", "not allowed on this type"))
     if metadata.get("generation", 0) < 0:
-        found.append(
+        problems.append(
             problem(
                 "metadata.generation", "FieldValueInvalid", metadata["generation"], "must be greater than or equal to 0"
             )
         )
-    found += _labels_and_annotations(metadata)
+    problems += _labels_and_annotations(metadata)
     if "ownerReferences" in metadata:
-        found += _owners(metadata["ownerReferences"])
+        problems += _owners(metadata["ownerReferences"])
     if "finalizers" in metadata:
-        found += _finalizers(metadata["finalizers"])
-    return found + _managers(metadata)
+        problems += _finalizers(metadata["finalizers"])
+    return problems + _managers(metadata)
 
 
 def _labels_and_annotations(metadata: Tree) -> list[FieldProblem]:
-    found: list[FieldProblem] = []
+    problems: list[FieldProblem] = []
     labels: dict[str, str] = metadata.get("labels", {})
     for key, value in sorted(labels.items()):
-        if len(found) >= PROBLEMS_MAX:
-            return found
-        found += _invalid("metadata.labels", key, qualified_name(key))
-        found += _invalid("metadata.labels", value, label_value(value))
+        if len(problems) >= PROBLEMS_MAX:
+            return problems
+        problems += _invalid("metadata.labels", key, qualified_name(key))
+        problems += _invalid("metadata.labels", value, label_value(value))
     annotations: dict[str, str] = metadata.get("annotations", {})
     if not annotations:
-        return found
+        return problems
     for key in sorted(annotations):
-        if len(found) >= PROBLEMS_MAX:
-            return found
-        found += _invalid("metadata.annotations", key, qualified_name(key.lower()))
+        if len(problems) >= PROBLEMS_MAX:
+            return problems
+        problems += _invalid("metadata.annotations", key, qualified_name(key.lower()))
     size = sum(len(key) + len(value) for key, value in annotations.items())
     # Counting bytes is needed only for non-ASCII characters near the limit.
     if 4 * size > ANNOTATIONS_MAX and sum(len(f"{k}{v}".encode()) for k, v in annotations.items()) > ANNOTATIONS_MAX:
         words = f"may not be more than {ANNOTATIONS_MAX} bytes"
-        found.append(problem("metadata.annotations", "FieldValueTooLong", "", words))
-    return found
+        problems.append(problem("metadata.annotations", "FieldValueTooLong", "", words))
+    return problems
 
 
 def _owners(owners: Iterable[Tree]) -> list[FieldProblem]:
-    found: list[FieldProblem] = []
+    problems: list[FieldProblem] = []
     controller = printed_all = ""
     for owner in owners:
-        if len(found) >= PROBLEMS_MAX:
+        if len(problems) >= PROBLEMS_MAX:
             break
         where = "metadata.ownerReferences"
         if owner["apiVersion"].count("/") > 1 or not owner["apiVersion"].rpartition("/")[2]:
-            found.append(
+            problems.append(
                 problem(f"{where}.apiVersion", "FieldValueInvalid", owner["apiVersion"], "version must not be empty")
             )
-        found += [
+        problems += [
             problem(f"{where}.{name}", "FieldValueInvalid", "", "must not be empty")
             for name in ("kind", "name", "uid")
             if not owner[name]
         ]
         if owner["apiVersion"] == "v1" and owner["kind"] == "Event":
             printed = msgspec.json.encode(_ordered(owner)).decode()
-            found.append(invalid(where, Printed(printed), "/v1, Kind=Event is disallowed from being an owner"))
+            problems.append(invalid(where, Printed(printed), "/v1, Kind=Event is disallowed from being an owner"))
         if owner.get("controller"):
             this = f"{owner['kind']}/{owner['name']}"
             if controller:
@@ -231,41 +231,41 @@ def _owners(owners: Iterable[Tree]) -> list[FieldProblem]:
                     f"{controller} and {this}"
                 )
                 if not printed_all:
-                    printed_all = msgspec.json.encode([_ordered(each) for each in owners]).decode()
+                    printed_all = msgspec.json.encode([_ordered(reference) for reference in owners]).decode()
                     # Each of them repeats the list, so very long ones are truncated.
                     printed_all = printed_all if len(printed_all) <= _OWNERS_SHOWN else f"{printed_all[:1024]}..."
-                found.append(invalid(where, Printed(printed_all), words))
+                problems.append(invalid(where, Printed(printed_all), words))
             controller = controller or this
-    return found
+    return problems
 
 
 def _managers(metadata: Tree) -> list[FieldProblem]:
-    found: list[FieldProblem] = []
-    for index, entry in until_enough(metadata.get("managedFields", ()), found):
+    problems: list[FieldProblem] = []
+    for index, entry in until_enough(metadata.get("managedFields", ()), problems):
         where = f"metadata.managedFields[{index}]"
-        found += manager_problems(entry.get("manager", ""), f"{where}.manager")
+        problems += manager_problems(entry.get("manager", ""), f"{where}.manager")
         if len(entry.get("subresource", "").encode()) > _SUBRESOURCE_MAX:
             words = f"may not be more than {_SUBRESOURCE_MAX} bytes"
-            found.append(problem(f"{where}.subresource", "FieldValueTooLong", "", words))
-    return found
+            problems.append(problem(f"{where}.subresource", "FieldValueTooLong", "", words))
+    return problems
 
 
 def manager_problems(manager: str, path: str) -> list[FieldProblem]:
     """The problems of a field manager's name."""
     if manager.isascii() and manager.isprintable() and len(manager) <= _MANAGER_MAX:
         return []
-    found: list[FieldProblem] = []
+    problems: list[FieldProblem] = []
     if len(manager.encode()) > _MANAGER_MAX:
-        found.append(problem(path, "FieldValueTooLong", "", f"may not be more than {_MANAGER_MAX} bytes"))
+        problems.append(problem(path, "FieldValueTooLong", "", f"may not be more than {_MANAGER_MAX} bytes"))
     position = 0
     for character in manager:
-        if len(found) >= PROBLEMS_MAX:
+        if len(problems) >= PROBLEMS_MAX:
             break
         if not character.isprintable():
             words = f"invalid character U+{ord(character):04X} (at position {position})"
-            found.append(problem(path, "FieldValueInvalid", manager, words))
+            problems.append(problem(path, "FieldValueInvalid", manager, words))
         position += len(character.encode())
-    return found
+    return problems
 
 
 def _ordered(owner: Tree) -> Tree:
@@ -274,15 +274,15 @@ def _ordered(owner: Tree) -> Tree:
 
 
 def _finalizers(finalizers: list[str]) -> list[FieldProblem]:
-    found: list[FieldProblem] = []
+    problems: list[FieldProblem] = []
     for finalizer in finalizers:
-        if len(found) >= PROBLEMS_MAX:
+        if len(problems) >= PROBLEMS_MAX:
             break
-        found += _invalid("metadata.finalizers", finalizer, qualified_name(finalizer))
+        problems += _invalid("metadata.finalizers", finalizer, qualified_name(finalizer))
     if ORPHAN in finalizers and FOREGROUND in finalizers:
         words = f"finalizer {ORPHAN} and {FOREGROUND} cannot be both set"
-        found.append(problem("metadata.finalizers", "FieldValueInvalid", finalizers, words))
-    return found
+        problems.append(problem("metadata.finalizers", "FieldValueInvalid", finalizers, words))
+    return problems
 
 
 def finalizer_warnings(metadata: Tree, old: Tree) -> list[str]:
@@ -311,7 +311,7 @@ def _standard_finalizers(metadata: Tree) -> list[FieldProblem]:
 
 
 def _update(metadata: Tree, old: Tree) -> list[FieldProblem]:
-    found: list[FieldProblem] = []
+    problems: list[FieldProblem] = []
     if "deletionTimestamp" in old:
         extra = sorted(set(metadata.get("finalizers", ())) - set(old.get("finalizers", ())))
         if extra:
@@ -320,13 +320,13 @@ def _update(metadata: Tree, old: Tree) -> list[FieldProblem]:
                 "no new finalizers can be added if the object is being deleted, found new finalizers "
                 f"[]string{{{listed}}}"
             )
-            found.append(problem("metadata.finalizers", "FieldValueForbidden", "", words))
-    found += [
+            problems.append(problem("metadata.finalizers", "FieldValueForbidden", "", words))
+    problems += [
         problem(f"metadata.{name}", "FieldValueInvalid", _shown(name, metadata.get(name)), "field is immutable")
         for name in ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
         if metadata.get(name) != old.get(name)
     ]
-    return found
+    return problems
 
 
 def _shown(name: str, value: Any) -> Any:
@@ -334,4 +334,4 @@ def _shown(name: str, value: Any) -> Any:
 
 
 def _invalid(path: str, value: str, words: list[str]) -> list[FieldProblem]:
-    return [problem(path, "FieldValueInvalid", value, each) for each in words] if words else []
+    return [problem(path, "FieldValueInvalid", value, reason) for reason in words] if words else []

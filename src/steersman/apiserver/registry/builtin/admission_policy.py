@@ -109,187 +109,191 @@ def scope_problems(
 ) -> list[FieldProblem]:
     """The problems of what a policy applies to; ``more`` checks the constraints further."""
     policy, params, constraints = spec.get("failurePolicy"), spec.get("paramKind"), spec.get("matchConstraints")
-    found = [] if policy in _POLICIES else [unsupported("spec.failurePolicy", policy, _POLICIES)]
+    problems = [] if policy in _POLICIES else [unsupported("spec.failurePolicy", policy, _POLICIES)]
     if params is not None:
-        found += param_kind_problems(params, "spec.paramKind")
+        problems += param_kind_problems(params, "spec.paramKind")
     if constraints is None:
-        found.append(required("spec.matchConstraints"))
+        problems.append(required("spec.matchConstraints"))
     else:
-        found += match_problems(constraints, "spec.matchConstraints")
+        problems += match_problems(constraints, "spec.matchConstraints")
         if not items(constraints, "resourceRules"):
-            found.append(required("spec.matchConstraints.resourceRules"))
-        found += more(constraints, "spec.matchConstraints") if more is not None else []
+            problems.append(required("spec.matchConstraints.resourceRules"))
+        problems += more(constraints, "spec.matchConstraints") if more is not None else []
     if conditions:
-        found += condition_problems(items(spec, "matchConditions"), "spec.matchConditions", params=params is not None)
-    return found
+        problems += condition_problems(
+            items(spec, "matchConditions"), "spec.matchConditions", params=params is not None
+        )
+    return problems
 
 
 def _policy_problems(obj: Tree, *, conditions: bool) -> list[FieldProblem]:
     spec = subtree(obj, "spec")
-    found, params = scope_problems(spec, conditions=conditions), spec.get("paramKind")
+    problems, params = scope_problems(spec, conditions=conditions), spec.get("paramKind")
     variables = items(spec, "variables")
     environment = new_environment(params=params is not None, variables=bool(variables))
-    for at, variable in until_enough(variables, found):
-        found += variable_problems(environment, variable, f"spec.variables[{at}]")
+    for at, variable in until_enough(variables, problems):
+        problems += variable_problems(environment, variable, f"spec.variables[{at}]")
     validations, annotations = items(spec, "validations"), items(spec, "auditAnnotations")
     if not validations and not annotations:
-        return [*found, required("spec.validations", _NOTHING), required("spec.auditAnnotations", _NOTHING)]
-    for at, validation in until_enough(validations, found):
-        found += _validation_problems(environment, validation, f"spec.validations[{at}]")
-    return found + _annotation_problems(environment, metadata(obj).get("name") or "", annotations)
+        return [*problems, required("spec.validations", _NOTHING), required("spec.auditAnnotations", _NOTHING)]
+    for at, validation in until_enough(validations, problems):
+        problems += _validation_problems(environment, validation, f"spec.validations[{at}]")
+    return problems + _annotation_problems(environment, metadata(obj).get("name") or "", annotations)
 
 
 def variable_problems(environment: Environment, variable: Tree, path: str) -> list[FieldProblem]:
     """The problems of a variable, which is declared."""
     name, expression = variable.get("name") or "", variable.get("expression") or ""
-    found: list[FieldProblem] = []
+    problems: list[FieldProblem] = []
     if not name.strip():
-        found.append(required(f"{path}.name", "name is not specified"))
+        problems.append(required(f"{path}.name", "name is not specified"))
     elif not _IDENTIFIER.fullmatch(name) or name in _RESERVED:
-        found.append(invalid(f"{path}.name", name, "must be a valid CEL identifier"))
+        problems.append(invalid(f"{path}.name", name, "must be a valid CEL identifier"))
     if not expression.strip():
-        return [*found, required(f"{path}.expression", "expression is not specified")]
+        return [*problems, required(f"{path}.expression", "expression is not specified")]
     compiled = environment.compiled(expression)
     environment.with_field(VARIABLES, name, compiled.type)
-    return found + expression_problems(compiled, f"{path}.expression")
+    return problems + expression_problems(compiled, f"{path}.expression")
 
 
 def _validation_problems(environment: Environment, validation: Tree, path: str) -> list[FieldProblem]:
     expression, message = validation.get("expression") or "", validation.get("message") or ""
-    found: list[FieldProblem] = []
+    problems: list[FieldProblem] = []
     if not expression.strip():
-        found.append(required(f"{path}.expression", "expression is not specified"))
+        problems.append(required(f"{path}.expression", "expression is not specified"))
     else:
-        found += expression_problems(environment.compiled(expression, "bool"), f"{path}.expression")
+        problems += expression_problems(environment.compiled(expression, "bool"), f"{path}.expression")
     by_expression = validation.get("messageExpression") or ""
     if by_expression and not by_expression.strip():
-        found.append(invalid(f"{path}.messageExpression", by_expression, "must be non-empty if specified"))
+        problems.append(invalid(f"{path}.messageExpression", by_expression, "must be non-empty if specified"))
     elif by_expression:
-        found += expression_problems(environment.compiled(by_expression, "string"), f"{path}.messageExpression")
+        problems += expression_problems(environment.compiled(by_expression, "string"), f"{path}.messageExpression")
     if message and not message.strip():
-        found.append(invalid(f"{path}.message", message, "must be non-empty if specified"))
+        problems.append(invalid(f"{path}.message", message, "must be non-empty if specified"))
     elif "\n" in message.strip() or "\r" in message.strip():
-        found.append(invalid(f"{path}.message", message, "must not contain line breaks"))
+        problems.append(invalid(f"{path}.message", message, "must not contain line breaks"))
     reason = validation.get("reason")
-    return found + ([] if reason is None or reason in _REASONS else [unsupported(f"{path}.reason", reason, _REASONS)])
+    return problems + (
+        [] if reason is None or reason in _REASONS else [unsupported(f"{path}.reason", reason, _REASONS)]
+    )
 
 
 def _annotation_problems(environment: Environment, policy: str, annotations: list[Tree]) -> list[FieldProblem]:
     path = "spec.auditAnnotations"
-    found: list[FieldProblem] = []
+    problems: list[FieldProblem] = []
     if len(annotations) > _ANNOTATIONS_MAX:
-        found.append(invalid(path, annotations, f"must not have more than {_ANNOTATIONS_MAX} auditAnnotations"))
+        problems.append(invalid(path, annotations, f"must not have more than {_ANNOTATIONS_MAX} auditAnnotations"))
     seen: set[str] = set()
-    for at, annotation in until_enough(annotations, found):
+    for at, annotation in until_enough(annotations, problems):
         key, expression = annotation.get("key") or "", annotation.get("valueExpression") or ""
         where = f"{path}[{at}]"
         name = f"{policy}/{key}"
         if policy:
-            found += each(f"{where}.key", name, qualified_name(name))
+            problems += each(f"{where}.key", name, qualified_name(name))
         else:
-            found.append(invalid(f"{where}.key", key, "requires metadata.name be non-empty"))
+            problems.append(invalid(f"{where}.key", key, "requires metadata.name be non-empty"))
         if not expression.strip():
-            found.append(required(f"{where}.valueExpression", "valueExpression is not specified"))
+            problems.append(required(f"{where}.valueExpression", "valueExpression is not specified"))
         elif len(expression.strip().encode()) > _ANNOTATION_MAX:
-            found.append(required(f"{where}.valueExpression", f"must not exceed {_ANNOTATION_MAX} bytes in length"))
+            problems.append(required(f"{where}.valueExpression", f"must not exceed {_ANNOTATION_MAX} bytes in length"))
         elif error := environment.compiled(expression.strip(), "string", "null_type").error:
-            found.append(invalid(f"{where}.valueExpression", expression, error))
+            problems.append(invalid(f"{where}.valueExpression", expression, error))
         if key in seen:
-            found.append(duplicate(f"{where}.key", key))
+            problems.append(duplicate(f"{where}.key", key))
         seen.add(key)
-    return found
+    return problems
 
 
 def param_kind_problems(kind: Tree, path: str) -> list[FieldProblem]:
     """The problems of the kind of parameters."""
-    found: list[FieldProblem] = []
+    problems: list[FieldProblem] = []
     api_version, name = kind.get("apiVersion") or "", kind.get("kind") or ""
     if not api_version:
-        found.append(required(f"{path}.apiVersion"))
+        problems.append(required(f"{path}.apiVersion"))
     elif api_version.count("/") > 1:
-        found.append(invalid(f"{path}.apiVersion", api_version, f"unexpected GroupVersion string: {api_version}"))
+        problems.append(invalid(f"{path}.apiVersion", api_version, f"unexpected GroupVersion string: {api_version}"))
     else:
         group, _, version = api_version.rpartition("/")
-        if group and (told := dns_subdomain(group)):
-            found.append(invalid(f"{path}.apiVersion", group, ",".join(told)))
+        if group and (reasons := dns_subdomain(group)):
+            problems.append(invalid(f"{path}.apiVersion", group, ",".join(reasons)))
         if not version:
-            found.append(invalid(f"{path}.apiVersion", api_version, "version must be specified"))
-        elif told := dns_1035_label(version):
-            found.append(invalid(f"{path}.apiVersion", version, ",".join(told)))
+            problems.append(invalid(f"{path}.apiVersion", api_version, "version must be specified"))
+        elif reasons := dns_1035_label(version):
+            problems.append(invalid(f"{path}.apiVersion", version, ",".join(reasons)))
     if not name:
-        found.append(required(f"{path}.kind"))
-    elif told := dns_1035_label(name.lower()):
-        words = f"may have mixed case, but should otherwise match: {','.join(told)}"
-        found.append(invalid(f"{path}.kind", name, words))
-    return found
+        problems.append(required(f"{path}.kind"))
+    elif reasons := dns_1035_label(name.lower()):
+        words = f"may have mixed case, but should otherwise match: {','.join(reasons)}"
+        problems.append(invalid(f"{path}.kind", name, words))
+    return problems
 
 
 def match_problems(resources: Tree, path: str) -> list[FieldProblem]:
     """The problems of what a policy or a binding selects."""
     policy = resources.get("matchPolicy")
-    found = [] if policy in _MATCHES else [unsupported(f"{path}.matchPolicy", policy, _MATCHES)]
-    found += label_selector(f"{path}.namespaceSelector", resources.get("namespaceSelector"))
-    found += label_selector(f"{path}.objectSelector", resources.get("objectSelector"))
+    problems = [] if policy in _MATCHES else [unsupported(f"{path}.matchPolicy", policy, _MATCHES)]
+    problems += label_selector(f"{path}.namespaceSelector", resources.get("namespaceSelector"))
+    problems += label_selector(f"{path}.objectSelector", resources.get("objectSelector"))
     for name in ("resourceRules", "excludeResourceRules"):
-        for at, rule in until_enough(items(resources, name), found):
-            found += _named_rule_problems(rule, f"{path}.{name}[{at}]")
-    return found
+        for at, rule in until_enough(items(resources, name), problems):
+            problems += _named_rule_problems(rule, f"{path}.{name}[{at}]")
+    return problems
 
 
 def _named_rule_problems(rule: Tree, path: str) -> list[FieldProblem]:
-    found: list[FieldProblem] = []
+    problems: list[FieldProblem] = []
     seen: set[Any] = set()
     names: list[Any] = items(rule, "resourceNames")
-    for at, name in until_enough(names, found):
+    for at, name in until_enough(names, problems):
         where = f"{path}.resourceNames[{at}]"
-        found += [invalid(where, name, told) for told in path_segment(name)]
+        problems += [invalid(where, name, reason) for reason in path_segment(name)]
         if name in seen:
-            found.append(duplicate(where, name))
+            problems.append(duplicate(where, name))
         seen.add(name)
-    return found + rule_problems(rule, path)
+    return problems + rule_problems(rule, path)
 
 
 def _binding_problems(spec: Tree) -> list[FieldProblem]:
     name, resources = spec.get("policyName") or "", spec.get("matchResources")
     if name:
-        found = [invalid("spec.policyName", name, told) for told in dns_subdomain(name)]
+        problems = [invalid("spec.policyName", name, reason) for reason in dns_subdomain(name)]
     else:
-        found = [required("spec.policyName")]
+        problems = [required("spec.policyName")]
     if spec.get("paramRef") is not None:
-        found += param_ref_problems(spec["paramRef"], "spec.paramRef")
+        problems += param_ref_problems(spec["paramRef"], "spec.paramRef")
     if resources is not None:
-        found += match_problems(resources, "spec.matchResources")
-    return found + _action_problems(items(spec, "validationActions"), "spec.validationActions")
+        problems += match_problems(resources, "spec.matchResources")
+    return problems + _action_problems(items(spec, "validationActions"), "spec.validationActions")
 
 
 def param_ref_problems(ref: Tree, path: str) -> list[FieldProblem]:
     """The problems of a reference to parameters."""
     name, selector, action = ref.get("name") or "", ref.get("selector"), ref.get("parameterNotFoundAction") or ""
-    found = [invalid(f"{path}.name", name, told) for told in path_segment(name)] if name else []
+    problems = [invalid(f"{path}.name", name, reason) for reason in path_segment(name)] if name else []
     if name and selector is not None:
-        found.append(forbidden(f"{path}.name", _EXCLUSIVE))
+        problems.append(forbidden(f"{path}.name", _EXCLUSIVE))
     if selector is not None:
-        found += label_selector(f"{path}.selector", selector)
+        problems += label_selector(f"{path}.selector", selector)
         if name:
-            found.append(forbidden(f"{path}.selector", _EXCLUSIVE))
+            problems.append(forbidden(f"{path}.selector", _EXCLUSIVE))
     elif not name:
-        found.append(required(path, "one of name or selector must be specified"))
+        problems.append(required(path, "one of name or selector must be specified"))
     if not action:
-        found.append(required(f"{path}.parameterNotFoundAction"))
+        problems.append(required(f"{path}.parameterNotFoundAction"))
     elif action not in _NOT_FOUND:
-        found.append(unsupported(f"{path}.parameterNotFoundAction", action, _NOT_FOUND))
-    return found
+        problems.append(unsupported(f"{path}.parameterNotFoundAction", action, _NOT_FOUND))
+    return problems
 
 
 def _action_problems(actions: list[Any], path: str) -> list[FieldProblem]:
-    found: list[FieldProblem] = []
+    problems: list[FieldProblem] = []
     seen: set[str] = set()
-    for at, action in until_enough(actions, found):
+    for at, action in until_enough(actions, problems):
         if action not in _ACTIONS:
-            found.append(unsupported(f"{path}[{at}]", action, _ACTIONS))
+            problems.append(unsupported(f"{path}[{at}]", action, _ACTIONS))
         if action in seen:
-            found.append(duplicate(f"{path}[{at}]", action))
+            problems.append(duplicate(f"{path}[{at}]", action))
         seen.add(action)
     if {"Deny", "Warn"} <= seen:
-        found.append(invalid(path, actions, _BOTH))
-    return found if seen else [*found, required(path, "at least one validation action is required")]
+        problems.append(invalid(path, actions, _BOTH))
+    return problems if seen else [*problems, required(path, "at least one validation action is required")]

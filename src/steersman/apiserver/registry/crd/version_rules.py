@@ -29,19 +29,19 @@ def deprecation_problems(version: Tree, path: str) -> list[FieldProblem]:
     warning: str | None = version.get("deprecationWarning")
     if warning is None:
         return []
-    told: list[str] = []
+    reasons: list[str] = []
     if not version.get("deprecated"):
-        told.append("can only be set for deprecated versions")
+        reasons.append("can only be set for deprecated versions")
     else:
         if len(warning.encode()) > _WARNING_MAX:
-            told.append(f"must be <= {_WARNING_MAX} characters long")
+            reasons.append(f"must be <= {_WARNING_MAX} characters long")
         if not warning:
-            told.append("must not be an empty string")
+            reasons.append("must not be an empty string")
         at = _first_unprintable(warning)
         if at is not None:
             said = "must only contain printable UTF-8 characters; non-printable character found at index"
-            told.append(f"{said} {at}")
-    return [invalid(f"{path}.deprecationWarning", Printed(printed_json(warning)), each) for each in told]
+            reasons.append(f"{said} {at}")
+    return [invalid(f"{path}.deprecationWarning", Printed(printed_json(warning)), reason) for reason in reasons]
 
 
 def _first_unprintable(text: str) -> int | None:
@@ -57,24 +57,24 @@ def subresource_problems(subresources: Tree | None, path: str) -> list[FieldProb
     scale: Tree | None = (subresources or {}).get("scale")
     if scale is None:
         return []
-    found: list[FieldProblem] = []
+    problems: list[FieldProblem] = []
     for name, prefix in (("specReplicasPath", ".spec"), ("statusReplicasPath", ".status")):
         where, value = f"{path}.scale.{name}", scale[name]
         if not value:
-            found.append(required(where))
+            problems.append(required(where))
         elif not value.startswith("."):
-            found.append(_not_simple(where, value))
+            problems.append(_not_simple(where, value))
         elif not value.startswith(f"{prefix}."):
-            found.append(invalid(where, value, f"should be a json path under {prefix}"))
+            problems.append(invalid(where, value, f"should be a json path under {prefix}"))
     selector = scale.get("labelSelectorPath")
     if selector:
         where = f"{path}.scale.labelSelectorPath"
         if not selector.startswith("."):
-            found.append(_not_simple(where, selector))
+            problems.append(_not_simple(where, selector))
         elif not selector.startswith((".spec.", ".status.")):
             said = "should be a json path under either .spec or .status"
-            found.append(invalid(where, Printed(printed_json(selector)), said))
-    return found
+            problems.append(invalid(where, Printed(printed_json(selector)), said))
+    return problems
 
 
 def _not_simple(path: str, value: str) -> FieldProblem:
@@ -83,24 +83,24 @@ def _not_simple(path: str, value: str) -> FieldProblem:
 
 def column_problems(columns: list[Tree], path: str) -> list[FieldProblem]:
     """The problems of a table's columns."""
-    found: list[FieldProblem] = []
-    for at, column in until_enough(columns, found):
+    problems: list[FieldProblem] = []
+    for at, column in until_enough(columns, problems):
         where = f"{path}[{at}]"
         if not column["name"]:
-            found.append(required(f"{where}.name"))
+            problems.append(required(f"{where}.name"))
         said = f"must be one of {','.join(_COLUMN_TYPES)}"
         if not column["type"]:
-            found.append(required(f"{where}.type", said))
+            problems.append(required(f"{where}.type", said))
         elif column["type"] not in _COLUMN_TYPES:
-            found.append(invalid(f"{where}.type", column["type"], said))
+            problems.append(invalid(f"{where}.type", column["type"], said))
         format_ = column.get("format")
         if format_ and format_ not in _COLUMN_FORMATS:
-            found.append(invalid(f"{where}.format", format_, f"must be one of {','.join(_COLUMN_FORMATS)}"))
+            problems.append(invalid(f"{where}.format", format_, f"must be one of {','.join(_COLUMN_FORMATS)}"))
         if not column["jsonPath"]:
-            found.append(required(f"{where}.JSONPath"))
+            problems.append(required(f"{where}.JSONPath"))
         elif not column["jsonPath"].startswith("."):
-            found.append(_not_simple(f"{where}.JSONPath", column["jsonPath"]))
-    return found
+            problems.append(_not_simple(f"{where}.JSONPath", column["jsonPath"]))
+    return problems
 
 
 def selectable_problems(
@@ -108,29 +108,29 @@ def selectable_problems(
 ) -> list[FieldProblem]:
     """The problems of selectable fields; ``any_number`` allows more than the limit."""
     parent = path.rpartition(".")[0]
-    found: list[FieldProblem] = []
-    if told := conversion_problem(schema):
+    problems: list[FieldProblem] = []
+    if reason := conversion_problem(schema):
         # Then only the syntax of a field can be checked, not its target.
-        found.append(invalid(f"{parent}.schema.openAPIV3Schema", "", told))
+        problems.append(invalid(f"{parent}.schema.openAPIV3Schema", "", reason))
         fields, schema = [field for field in fields if not field["jsonPath"].startswith(".")], {}
     seen: set[str] = set()
-    for at, field in until_enough(fields, found):
+    for at, field in until_enough(fields, problems):
         where, given = f"{path}[{at}].jsonPath", field["jsonPath"]
         if not given:
-            found.append(required(where))
+            problems.append(required(where))
             continue
         try:
             resolved = resolve_path(given, schema, brackets=False)
         except PathRefused as refused:
-            found.append(invalid(where, given, f"is an invalid path: {refused}"))
+            problems.append(invalid(where, given, f"is an invalid path: {refused}"))
             continue
         if resolved.root == "metadata":
-            found.append(invalid(where, given, "must not point to fields in metadata"))
+            problems.append(invalid(where, given, "must not point to fields in metadata"))
         if resolved.schema is None or resolved.schema.get("type") not in _SELECTABLE_TYPES:
-            found.append(invalid(where, given, _NOT_SELECTABLE))
+            problems.append(invalid(where, given, _NOT_SELECTABLE))
         if resolved.path in seen:
-            found.append(duplicate(where, given))
+            problems.append(duplicate(where, given))
         seen.add(resolved.path)
     if len(seen) > SELECTABLE_MAX and not any_number:
-        found.append(too_many(path, len(seen), SELECTABLE_MAX))
-    return found
+        problems.append(too_many(path, len(seen), SELECTABLE_MAX))
+    return problems

@@ -83,57 +83,62 @@ def drop_annotations(obj: Tree) -> dict[str, str]:
 
 def to_v2(obj: Tree) -> Tree:
     """A copy in the form of v2, without its defaults."""
-    made = {**obj, "apiVersion": V2, "metadata": dict(metadata(obj))}
-    dropped = drop_annotations(made)
+    converted = {**obj, "apiVersion": V2, "metadata": dict(metadata(obj))}
+    dropped = drop_annotations(converted)
     if obj.get("apiVersion") != V1:
-        return made
+        return converted
     spec, status = dict(subtree(obj, "spec")), dict(subtree(obj, "status"))
     target, current = (
         spec.pop("targetCPUUtilizationPercentage", None),
         status.pop("currentCPUUtilizationPercentage", None),
     )
     metrics = [] if target is None else [cpu_metric(target)]
-    others = _decoded(dropped, _METRICS, lambda found: [_metric(one, _SOURCES, "target") for one in found])
+    others = _decoded(dropped, _METRICS, lambda trees: [_metric(tree, _SOURCES, "target") for tree in trees])
     spec["metrics"] = (others or []) + metrics or [cpu_metric(_CPU)]
     behavior = _decoded(dropped, _BEHAVIOR, _behavior)
     if behavior:
         spec["behavior"] = behavior
-    told = _decoded(dropped, _CURRENT_METRICS, lambda found: [_metric(one, _STATUSES, "current") for one in found])
-    if told is not None:
-        status["currentMetrics"] = told
+    current_metrics = _decoded(
+        dropped, _CURRENT_METRICS, lambda trees: [_metric(tree, _STATUSES, "current") for tree in trees]
+    )
+    if current_metrics is not None:
+        status["currentMetrics"] = current_metrics
     elif current is not None:
         resource = {"name": "cpu", "current": {"averageUtilization": current}}
         status["currentMetrics"] = [{"type": "Resource", "resource": resource}]
     conditions = _decoded(dropped, _CONDITIONS, list)
     if conditions:
         status["conditions"] = conditions
-    return canonical({**made, "spec": spec, "status": status}, "autoscaling.v2.HorizontalPodAutoscaler")
+    return canonical({**converted, "spec": spec, "status": status}, "autoscaling.v2.HorizontalPodAutoscaler")
 
 
 def to_v1(obj: Tree) -> Tree:
     """A copy in the form of v1."""
     if obj.get("apiVersion") == V1:
         return obj
-    made: Tree = {**obj, "apiVersion": V1, "metadata": dict(metadata(obj))}
-    drop_annotations(made)
+    converted: Tree = {**obj, "apiVersion": V1, "metadata": dict(metadata(obj))}
+    drop_annotations(converted)
     spec, status = dict(subtree(obj, "spec")), dict(subtree(obj, "status"))
     metrics, current = items(spec, "metrics"), items(status, "currentMetrics")
     said: dict[str, Any] = {}
-    targets = [_utilization(one, "target") for one in metrics]
+    targets = [_utilization(metric, "target") for metric in metrics]
     known = [target for target in targets if target is not None]
     if known:
         spec["targetCPUUtilizationPercentage"] = known[0]
-    said[_METRICS] = [_as_v1(one, _SOURCES) for one, target in zip(metrics, targets, strict=True) if target is None]
-    said[_CURRENT_METRICS] = [_as_v1(one, _STATUSES) for one in current]
-    used = [found for one in current if (found := _utilization(one, "current")) is not None]
+    said[_METRICS] = [
+        _as_v1(metric, _SOURCES) for metric, target in zip(metrics, targets, strict=True) if target is None
+    ]
+    said[_CURRENT_METRICS] = [_as_v1(metric, _STATUSES) for metric in current]
+    used = [percent for metric in current if (percent := _utilization(metric, "current")) is not None]
     if used:
         status["currentCPUUtilizationPercentage"] = used[-1]
     said[_BEHAVIOR] = internal(spec["behavior"], _BEHAVIOR_TYPE) if spec.get("behavior") is not None else None
     said[_CONDITIONS] = items(status, "conditions")
     written = {name: _encoded(value) for name, value in said.items() if value}
     if written:
-        made["metadata"]["annotations"] = dict(sorted({**inner(made["metadata"], "annotations"), **written}.items()))
-    return canonical({**made, "spec": spec, "status": status}, "autoscaling.v1.HorizontalPodAutoscaler")
+        meta: Tree = converted["metadata"]
+        meta["annotations"] = dict(sorted({**inner(meta, "annotations"), **written}.items()))
+    return canonical({**converted, "spec": spec, "status": status}, "autoscaling.v1.HorizontalPodAutoscaler")
 
 
 def _encoded(value: Any) -> str:
@@ -143,15 +148,15 @@ def _encoded(value: Any) -> str:
 def _decoded(annotations: dict[str, str], name: str, convert: Callable[[Any], Any]) -> Any:
     """The value of an annotation; None if it is absent, or has invalid JSON or wrong types."""
     try:
-        found = json.loads(annotations.get(name, "null"))
-        if found is None:
+        value = json.loads(annotations.get(name, "null"))
+        if value is None:
             return None
-        made, shape = convert(found), referred(f"io.k8s.api.autoscaling.v2.{_TYPES[name]}")
-        many = cast("list[Any]", made if isinstance(made, list) else [made])
-        read = [read_tree(TypedReader(), one, shape) for one in many]
+        converted, shape = convert(value), referred(f"io.k8s.api.autoscaling.v2.{_TYPES[name]}")
+        many = cast("list[Any]", converted if isinstance(converted, list) else [converted])
+        read = [read_tree(TypedReader(), tree, shape) for tree in many]
     except (ValueError, TypeError, AttributeError, KeyError, RecursionError, Unreadable):
         return None
-    return read if isinstance(made, list) else read[0]
+    return read if isinstance(converted, list) else read[0]
 
 
 def _utilization(metric: Tree, part: str) -> int | None:
@@ -168,16 +173,16 @@ def _named(tree: Tree | None, names: Iterable[str]) -> Tree:
     return {folded[name.lower()]: value for name, value in (tree or {}).items() if name.lower() in folded}
 
 
-def _behavior(found: Tree) -> Tree:
+def _behavior(tree: Tree) -> Tree:
     """A behavior from an annotation, which uses internal field names."""
-    return {name: _rules(rules) for name, rules in _named(found, ("scaleUp", "scaleDown")).items() if rules is not None}
+    return {name: _rules(rules) for name, rules in _named(tree, ("scaleUp", "scaleDown")).items() if rules is not None}
 
 
-def _rules(rules: Tree) -> Tree:
-    made = {name: value for name, value in _named(rules, _RULES).items() if value is not None}
-    if "policies" in made:
-        made["policies"] = [_named(policy, _POLICY) for policy in made["policies"]]
-    return made
+def _rules(tree: Tree) -> Tree:
+    rules = {name: value for name, value in _named(tree, _RULES).items() if value is not None}
+    if "policies" in rules:
+        rules["policies"] = [_named(policy, _POLICY) for policy in rules["policies"]]
+    return rules
 
 
 _RULES = ("stabilizationWindowSeconds", "selectPolicy", "policies", "tolerance")
@@ -230,7 +235,7 @@ _STATUSES: dict[str, _Names] = {
 
 def _as_v1(metric: Tree, sources: dict[str, _Names]) -> Tree:
     """A metric with the names of v1. An exclamation mark in a path marks a quantity that v1 always writes."""
-    made: Tree = {"type": metric.get("type", "")}
+    renamed: Tree = {"type": metric.get("type", "")}
     for source, names in sources.items():
         if metric.get(source) is None:
             continue
@@ -241,14 +246,14 @@ def _as_v1(metric: Tree, sources: dict[str, _Names]) -> Tree:
                 value = cast("Tree", value).get(step) if value else None
             if value is not None or new.endswith("!"):
                 part[old] = "0" if value is None else value
-        made[source] = part
-    return made
+        renamed[source] = part
+    return renamed
 
 
 def _metric(metric: Tree | None, sources: dict[str, _Names], part: str) -> Tree:
     """A metric with the names of v2."""
     metric = _named(metric, ("type", *sources))
-    made: Tree = {"type": metric.get("type") or ""}
+    renamed: Tree = {"type": metric.get("type") or ""}
     for source, names in sources.items():
         if metric.get(source) is None:
             continue
@@ -266,8 +271,8 @@ def _metric(metric: Tree | None, sources: dict[str, _Names], part: str) -> Tree:
                 holder[last] = value
         if part == "target":
             _set_type(source, converted["target"])
-        made[source] = converted
-    return made
+        renamed[source] = converted
+    return renamed
 
 
 def _set_type(source: str, target: Tree) -> None:
@@ -288,17 +293,17 @@ def _set_type(source: str, target: Tree) -> None:
 
 def _in_place(convert: Callable[[Tree], Tree]) -> Callable[[Tree], None]:
     def converted(obj: Tree) -> None:
-        made = dict(convert(obj))
+        result = dict(convert(obj))
         obj.clear()
-        obj.update(made)
+        obj.update(result)
 
     return converted
 
 
 def _stored(obj: Tree) -> Tree:
-    made = to_v2(obj)
-    fill_behavior(made["spec"])
-    return made
+    stored = to_v2(obj)
+    fill_behavior(stored["spec"])
+    return stored
 
 
 #: Between autoscaling/v1 and the stored form.
