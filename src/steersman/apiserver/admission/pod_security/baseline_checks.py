@@ -74,10 +74,10 @@ def _app_armor(pod: CheckedPod) -> Violation | None:
     by = [setters(is_bad(pod.security), containers), plural("annotation", annotations) if annotations else ""]
     if not any(by):
         return None
-    told = [*sorted(values), *annotations]
+    profiles = [*sorted(values), *annotations]
     return Violation(
-        plural("forbidden AppArmor profile", told),
-        f"{' and '.join(filter(None, by))} must not set AppArmor profile type to {quoted_list(told)}",
+        plural("forbidden AppArmor profile", profiles),
+        f"{' and '.join(filter(None, by))} must not set AppArmor profile type to {quoted_list(profiles)}",
     )
 
 
@@ -88,7 +88,7 @@ def _profile_type(security: Tree, field: str) -> str | None:
 
 def _profile_types(pod: CheckedPod, field: str) -> set[str]:
     """The types of profiles that a Pod and its containers set."""
-    return {found for each in pod.securities if (found := _profile_type(each, field)) is not None}
+    return {profile for security in pod.securities if (profile := _profile_type(security, field)) is not None}
 
 
 def _capabilities(pod: CheckedPod) -> Violation | None:
@@ -106,37 +106,38 @@ def _capabilities(pod: CheckedPod) -> Violation | None:
 
 
 def _host_namespaces(pod: CheckedPod) -> Violation | None:
-    found = [f"{field}=true" for field in ("hostNetwork", "hostPID", "hostIPC") if pod.spec.get(field)]
-    return Violation("host namespaces", ", ".join(found)) if found else None
+    settings = [f"{field}=true" for field in ("hostNetwork", "hostPID", "hostIPC") if pod.spec.get(field)]
+    return Violation("host namespaces", ", ".join(settings)) if settings else None
 
 
 def _host_paths(pod: CheckedPod) -> Violation | None:
-    found = [each["name"] for each in items(pod.spec, "volumes") if each.get("hostPath") is not None]
-    return Violation("hostPath volumes", counted("volume", found)) if found else None
+    volumes = [volume["name"] for volume in items(pod.spec, "volumes") if volume.get("hostPath") is not None]
+    return Violation("hostPath volumes", counted("volume", volumes)) if volumes else None
 
 
 def _host_ports(pod: CheckedPod) -> Violation | None:
     ports = {
-        each.get("name", ""): {str(port["hostPort"]) for port in items(each, "ports") if port.get("hostPort")}
-        for each in pod.containers
+        container.get("name", ""): {str(port["hostPort"]) for port in items(container, "ports") if port.get("hostPort")}
+        for container in pod.containers
     }
-    return _uses("hostPort", [name for name, found in ports.items() if found], chain.from_iterable(ports.values()))
+    containers = [name for name, numbers in ports.items() if numbers]
+    return _uses("hostPort", containers, chain.from_iterable(ports.values()))
 
 
 def _uses(reason: str, containers: list[str], values: Iterable[str]) -> Violation | None:
     """The violation by containers that use forbidden values; None without containers."""
     if not containers:
         return None
-    told = sorted(set(values))
-    listed = ", ".join(told) if reason == "hostPort" else quoted_list(told)
+    forbidden = sorted(set(values))
+    listed = ", ".join(forbidden) if reason == "hostPort" else quoted_list(forbidden)
     verb = "uses" if len(containers) == 1 else "use"
-    return Violation(reason, f"{counted('container', containers)} {verb} {plural(reason, told)} {listed}")
+    return Violation(reason, f"{counted('container', containers)} {verb} {plural(reason, forbidden)} {listed}")
 
 
 def _host_addresses(pod: CheckedPod) -> Violation | None:
-    hosts = {each.get("name", ""): set(_addresses(each)) for each in pod.containers}
-    found = sorted(name for name, addresses in hosts.items() if addresses)
-    return _uses("probe or lifecycle host", found, chain.from_iterable(hosts.values()))
+    hosts = {container.get("name", ""): set(_addresses(container)) for container in pod.containers}
+    containers = sorted(name for name, addresses in hosts.items() if addresses)
+    return _uses("probe or lifecycle host", containers, chain.from_iterable(hosts.values()))
 
 
 def _addresses(container: Tree) -> Iterable[str]:
@@ -150,19 +151,20 @@ def _addresses(container: Tree) -> Iterable[str]:
 
 
 def _privileged(pod: CheckedPod) -> Violation | None:
-    found = pod.named(lambda security: security.get("privileged"))
-    if not found:
+    containers = pod.named(lambda security: security.get("privileged"))
+    if not containers:
         return None
-    return Violation("privileged", f"{counted('container', found)} must not set securityContext.privileged=true")
+    return Violation("privileged", f"{counted('container', containers)} must not set securityContext.privileged=true")
 
 
 def proc_mounts(pod: CheckedPod) -> Violation | None:
     """Check that /proc has the default mask."""
-    found = pod.named(lambda security: security.get("procMount", "Default") != "Default")
-    if not found:
+    containers = pod.named(lambda security: security.get("procMount", "Default") != "Default")
+    if not containers:
         return None
-    values = quoted_list(sorted({each.get("procMount", "Default") for each in pod.securities} - {"Default"}))
-    return Violation("procMount", f"{counted('container', found)} must not set securityContext.procMount to {values}")
+    values = quoted_list(sorted({security.get("procMount", "Default") for security in pod.securities} - {"Default"}))
+    by = counted("container", containers)
+    return Violation("procMount", f"{by} must not set securityContext.procMount to {values}")
 
 
 def _proc_mounts_35(pod: CheckedPod) -> Violation | None:
@@ -178,27 +180,29 @@ def _se_linux(allowed: frozenset[str]) -> CheckFunction:
         by = setters(is_bad(pod.security), pod.named(is_bad))
         if not by:
             return None
-        every = [inner(each, "seLinuxOptions") for each in pod.securities]
-        types = sorted({each.get("type", "") for each in every} - allowed)
-        told = [counted("type", types)] if types else []
-        told += [f"{field} may not be set" for field in ("user", "role") if any(each.get(field) for each in every)]
-        return Violation("seLinuxOptions", f"{by} set forbidden securityContext.seLinuxOptions: {'; '.join(told)}")
+        every = [inner(security, "seLinuxOptions") for security in pod.securities]
+        types = sorted({options.get("type", "") for options in every} - allowed)
+        reasons = [counted("type", types)] if types else []
+        reasons += [
+            f"{field} may not be set" for field in ("user", "role") if any(options.get(field) for options in every)
+        ]
+        return Violation("seLinuxOptions", f"{by} set forbidden securityContext.seLinuxOptions: {'; '.join(reasons)}")
 
     return function
 
 
 def _seccomp_annotations(pod: CheckedPod) -> Violation | None:
-    keys = {_SECCOMP_POD, *(_SECCOMP_CONTAINER + each.get("name", "") for each in pod.containers)}
-    found = sorted(
+    keys = {_SECCOMP_POD, *(_SECCOMP_CONTAINER + container.get("name", "") for container in pod.containers)}
+    annotations = sorted(
         f"{key}={quoted_in_full(value)}"
         for key in keys
         if (value := pod.annotations.get(key)) is not None
         and value not in {"runtime/default", "docker/default"}
         and not value.startswith("localhost/")
     )
-    if not found:
+    if not annotations:
         return None
-    return Violation("seccompProfile", f"forbidden {plural('annotation', found)} {', '.join(found)}")
+    return Violation("seccompProfile", f"forbidden {plural('annotation', annotations)} {', '.join(annotations)}")
 
 
 def seccomp_profiles(pod: CheckedPod) -> Violation | None:
@@ -216,8 +220,8 @@ def seccomp_profiles(pod: CheckedPod) -> Violation | None:
 
 def _sysctls(allowed: frozenset[str]) -> CheckFunction:
     def function(pod: CheckedPod) -> Violation | None:
-        found = [each["name"] for each in items(pod.security, "sysctls") if each["name"] not in allowed]
-        return Violation("forbidden sysctls", ", ".join(found)) if found else None
+        names = [sysctl["name"] for sysctl in items(pod.security, "sysctls") if sysctl["name"] not in allowed]
+        return Violation("forbidden sysctls", ", ".join(names)) if names else None
 
     return function
 
