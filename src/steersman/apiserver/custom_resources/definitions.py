@@ -45,38 +45,40 @@ def definitions_of(
         group=group,
         kind=names["kind"],
         storage=_storage_version(spec),
-        schemas={each["name"]: schema_of(each) for each in spec["versions"]},
+        schemas={version["name"]: schema_of(version) for version in spec["versions"]},
         since=since,
         webhook=webhook,
         convert=extension.conversion or (uncalled(crd["metadata"]["name"], names["kind"]) if by_webhook else None),
     )
-    return [_definition(spec, names, each, versions, extension) for each in spec["versions"] if each.get("served")]
+    served = [version for version in spec["versions"] if version.get("served")]
+    return [_definition(spec, names, version, versions, extension) for version in served]
 
 
-def _conversion_webhook(told: Tree, caller: WebhookCaller, group: str) -> ConversionWebhook:
+def _conversion_webhook(webhook: Tree, caller: WebhookCaller, group: str) -> ConversionWebhook:
+
     from steersman.apiserver.custom_resources.webhook_conversion import ConversionWebhook  # noqa: PLC0415 - rarely needed
 
-    reviews: list[str] = told.get("conversionReviewVersions") or []
-    return ConversionWebhook(caller, read_target(told.get("clientConfig") or {}), reviews, group)
+    reviews: list[str] = webhook.get("conversionReviewVersions") or []
+    return ConversionWebhook(caller, read_target(webhook.get("clientConfig") or {}), reviews, group)
 
 
 def stored_definition(crd: Tree, *, extension: Extension = NONE, caller: WebhookCaller | None = None) -> Definition:
     """The definition of the stored version, whether or not it is served."""
     spec: Tree = crd["spec"]
-    served = [each | {"served": True} for each in spec["versions"] if each.get("storage")]
-    rest = [each | {"served": False} for each in spec["versions"] if not each.get("storage")]
+    served = [version | {"served": True} for version in spec["versions"] if version.get("storage")]
+    rest = [version | {"served": False} for version in spec["versions"] if not version.get("storage")]
     return definitions_of(crd | {"spec": spec | {"versions": served + rest}}, extension=extension, caller=caller)[0]
 
 
 def schema_of(version: Tree) -> Tree:
     """The schema of a version of a CRD; without one, everything is allowed."""
-    schema: Tree = version.get("schema") or {}
-    found: Tree | None = schema.get("openAPIV3Schema")
-    return found if found is not None else {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    validation: Tree = version.get("schema") or {}
+    schema: Tree | None = validation.get("openAPIV3Schema")
+    return schema if schema is not None else {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 
 
 def _storage_version(spec: Tree) -> str:
-    stored = [each["name"] for each in spec["versions"] if each.get("storage")]
+    stored = [version["name"] for version in spec["versions"] if version.get("storage")]
     if not stored:
         raise LookupError(f"no version of {spec['names']['plural']}.{spec['group']} is stored")
     return stored[0]
@@ -103,8 +105,10 @@ def _definition(spec: Tree, names: Tree, version: Tree, versions: Versions, exte
         has_status="status" in subresources,
         scale=scale,
         subresources={
-            each.name: Subresource(gvk=gvk, verbs=each.verbs, handler=each.handler, content_type=each.content_type)
-            for each in extension.subresources
+            custom.name: Subresource(
+                gvk=gvk, verbs=custom.verbs, handler=custom.handler, content_type=custom.content_type
+            )
+            for custom in extension.subresources
         },
         columns=columns_of(version),
         selectable={each["jsonPath"].lstrip("."): JsonPath(each["jsonPath"]).text for each in selectable},
@@ -125,7 +129,7 @@ def stored_apart(group: str, plural: str) -> tuple[str, str] | None:
 
 @cache
 def _builtin_groups() -> frozenset[str]:
-    return frozenset(each.group for each in all_group_versions())
+    return frozenset(group_version.group for group_version in all_group_versions())
 
 
 def _deprecation(spec: Tree, version: Tree) -> str:
@@ -136,11 +140,11 @@ def _deprecation(spec: Tree, version: Tree) -> str:
     group, kind = spec["group"], spec["names"]["kind"]
     newer = sorted(
         (
-            each["name"]
-            for each in spec["versions"]
-            if each.get("served")
-            and not each.get("deprecated")
-            and version_order(each["name"]) < version_order(version["name"])
+            other["name"]
+            for other in spec["versions"]
+            if other.get("served")
+            and not other.get("deprecated")
+            and version_order(other["name"]) < version_order(version["name"])
         ),
         key=version_order,
     )

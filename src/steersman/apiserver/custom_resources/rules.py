@@ -57,35 +57,37 @@ class Judge:
     def object(self, obj: Tree, old: Tree | None) -> list[FieldProblem]:
         """The problems of an object; with ``old``, the object it replaces, only new ones."""
         if self._is_valid(obj):
-            found: list[FieldProblem] = []
+            problems: list[FieldProblem] = []
             if self._scale is not None:
-                found += _replicas(obj, self._scale.spec_replicas) + self._scaled_status(obj)
-            return found + self._cel_problems(obj, old, found)
+                problems += _replicas(obj, self._scale.spec_replicas) + self._scaled_status(obj)
+            return problems + self._cel_problems(obj, old, problems)
         schema = self._schema
-        found = [_placed(each) for each in schema_problems(schema, obj, old=UNCORRELATED if old is None else old)]
+        problems = [
+            _placed(violation) for violation in schema_problems(schema, obj, old=UNCORRELATED if old is None else old)
+        ]
         if self._scale is not None:
-            found += _replicas(obj, self._scale.spec_replicas) + self._scaled_status(obj)
-        return self.beyond_schema(obj, old, found)
+            problems += _replicas(obj, self._scale.spec_replicas) + self._scaled_status(obj)
+        return self.beyond_schema(obj, old, problems)
 
-    def beyond_schema(self, obj: Tree, old: Tree | None, found: list[FieldProblem]) -> list[FieldProblem]:
+    def beyond_schema(self, obj: Tree, old: Tree | None, problems: list[FieldProblem]) -> list[FieldProblem]:
         """The given problems, plus those of embedded objects, lists and CEL rules."""
-        found += embedded_problems(self._schema, obj, "")
-        found += self._duplicates(obj, old)
-        return found + self._cel_problems(obj, old, found)
+        problems += embedded_problems(self._schema, obj, "")
+        problems += self._duplicates(obj, old)
+        return problems + self._cel_problems(obj, old, problems)
 
     def status(self, obj: Tree, old: Tree) -> list[FieldProblem]:
         """The problems of an object's status; paths are relative to it."""
-        found: list[FieldProblem] = []
+        problems: list[FieldProblem] = []
         is_valid = self._is_valid(obj)
         if self._status is not None and "status" in obj and not is_valid:
-            for each in schema_problems(self._status, obj["status"], old=old.get("status")):
-                joint = "" if not each.path or each.path.startswith("[") else "."
-                found.append(_placed(replace(each, path=f"status{joint}{each.path}"), "status"))
+            for violation in schema_problems(self._status, obj["status"], old=old.get("status")):
+                joint = "" if not violation.path or violation.path.startswith("[") else "."
+                problems.append(_placed(replace(violation, path=f"status{joint}{violation.path}"), "status"))
         if self._scale is not None:
-            found += self._scaled_status(obj)
+            problems += self._scaled_status(obj)
         if not is_valid:
-            found += self._duplicates(obj, old)
-        return found + self._cel_problems(obj, old, found)
+            problems += self._duplicates(obj, old)
+        return problems + self._cel_problems(obj, old, problems)
 
     def _scaled_status(self, obj: Tree) -> list[FieldProblem]:
         assert self._scale is not None
@@ -93,23 +95,23 @@ class Judge:
 
     def _duplicates(self, obj: Tree, old: Tree | None) -> list[FieldProblem]:
         """Duplicates in lists; none if there were some before."""
-        found = list(list_type_problems(self._schema, obj, ""))
-        if found and old is not None and any(True for _ in list_type_problems(self._schema, old, "")):
+        problems = list(list_type_problems(self._schema, obj, ""))
+        if problems and old is not None and any(True for _ in list_type_problems(self._schema, old, "")):
             return []
-        return found
+        return problems
 
     def warnings(self, obj: Tree, old: Tree) -> list[str]:
         """The tolerated CEL problems of the last validated update."""
         judged = self._judged.pop(id(obj), None)
         return judged[2] if judged is not None and judged[0] is obj and judged[1] is old else []
 
-    def _cel_problems(self, obj: Tree, old: Tree | None, found: list[FieldProblem]) -> list[FieldProblem]:
+    def _cel_problems(self, obj: Tree, old: Tree | None, problems: list[FieldProblem]) -> list[FieldProblem]:
         """The problems that CEL rules find, or the problems that prevent their evaluation."""
         rules = self._rules
         self._judged.pop(id(obj), None)
         if not rules:
             return []
-        if any(each.reason in _BLOCKING for each in found):
+        if any(earlier.reason in _BLOCKING for earlier in problems):
             return [problem("<nil>", "FieldValueInvalid", None, _NOT_CHECKED)]
         if old is None:
             return rules.problems(obj)
@@ -137,8 +139,8 @@ class Judge:
         return rules_of(self._schema)
 
 
-def _placed(found: FieldProblem, where: str = "<nil>") -> FieldProblem:
-    return replace(found, path=where) if found.message.startswith(_PLACELESS) else found
+def _placed(violation: FieldProblem, where: str = "<nil>") -> FieldProblem:
+    return replace(violation, path=where) if violation.message.startswith(_PLACELESS) else violation
 
 
 def _replicas(obj: Tree, path: tuple[str, ...]) -> list[FieldProblem]:

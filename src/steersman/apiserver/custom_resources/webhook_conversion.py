@@ -74,12 +74,12 @@ class ConversionWebhook:
         sent = [tree for tree in trees if tree["apiVersion"] != wanted]
         if not sent:
             return trees
-        made = iter(await self._called(sent, wanted))
-        return [tree if tree["apiVersion"] == wanted else next(made) for tree in trees]
+        converted = iter(await self._called(sent, wanted))
+        return [tree if tree["apiVersion"] == wanted else next(converted) for tree in trees]
 
     async def _called(self, trees: list[Tree], wanted: str) -> list[Tree]:
         words = f"conversion webhook for {trees[0]['apiVersion']}, Kind={trees[0]['kind']}"
-        review = next((each for each in self._review_versions if each in {"v1", "v1beta1"}), None)
+        review = next((version for version in self._review_versions if version in {"v1", "v1beta1"}), None)
         if review is None:
             raise unnamed("no supported conversion review versions")
         uid = new_uid()
@@ -100,7 +100,7 @@ class ConversionWebhook:
             raise unnamed(f"{words} failed: {error}") from None
         if len(objects) != len(trees):
             raise unnamed(f"{words} returned {len(objects)} objects, expected {len(trees)}")
-        return [_checked(words, tree, made, wanted) for tree, made in zip(trees, objects, strict=True)]
+        return [_checked(words, tree, converted, wanted) for tree, converted in zip(trees, objects, strict=True)]
 
 
 def _objects(body: bytes, uid: str, version: str) -> list[Any]:
@@ -111,11 +111,11 @@ def _objects(body: bytes, uid: str, version: str) -> list[Any]:
         why = json_problem(body, error, "ConversionReview")
         raise CallFailed(f"couldn't get version/kind; json parse error: {why}") from None
     review = cast("Tree", tree) if isinstance(tree, dict) else {}
-    group, _, found = str(review.get("apiVersion") or "").rpartition("/")
+    group, _, review_version = str(review.get("apiVersion") or "").rpartition("/")
     if problem := kind_problem(review, _GROUP, version, "ConversionReview"):
         raise CallFailed(problem)
-    if version == "v1" and (group, found, review.get("kind")) != (_GROUP, "v1", "ConversionReview"):
-        got = f"{group}/{found}, Kind={review.get('kind') or ''}"
+    if version == "v1" and (group, review_version, review.get("kind")) != (_GROUP, "v1", "ConversionReview"):
+        got = f"{group}/{review_version}, Kind={review.get('kind') or ''}"
         raise CallFailed(f"expected webhook response of {_GROUP}/v1, Kind=ConversionReview, got {got}")
     response: Any = review.get("response")
     if not isinstance(response, dict):
@@ -127,22 +127,22 @@ def _objects(body: bytes, uid: str, version: str) -> list[Any]:
             raise CallFailed(cannot_unmarshal(json_type(value), go_type, f"ConversionResponse.response.{name}"))
     if version == "v1" and (answer.get("uid") or "") != uid:
         raise CallFailed(f"expected response.uid={quoted(uid)}, got {quoted(str(answer.get('uid') or ''))}")
-    told: Tree = answer.get("result") or {}
-    if told.get("status") != "Success":
-        status = told.get("status") or ""
-        raise CallFailed(told.get("message") or f"response.result.status was '{status}', not 'Success'")
+    result: Tree = answer.get("result") or {}
+    if result.get("status") != "Success":
+        status = result.get("status") or ""
+        raise CallFailed(result.get("message") or f"response.result.status was '{status}', not 'Success'")
     return answer.get("convertedObjects") or []
 
 
-def _checked(words: str, tree: Tree, made: Any, wanted: str) -> Tree:
+def _checked(words: str, tree: Tree, answer: Any, wanted: str) -> Tree:
     """Check a converted object, and return it with the metadata of the original."""
-    if not isinstance(made, dict):
-        why = cannot_unmarshal(json_type(made), "map[string]interface {}")
-        raise unnamed("unexpected end of JSON input" if made is None else why)
-    converted = cast("Tree", made)
+    if not isinstance(answer, dict):
+        why = cannot_unmarshal(json_type(answer), "map[string]interface {}")
+        raise unnamed("unexpected end of JSON input" if answer is None else why)
+    converted = cast("Tree", answer)
     version, kind = str(converted.get("apiVersion") or ""), str(converted.get("kind") or "")
     if not kind:
-        raise unnamed(f"Object 'Kind' is missing in '{_encode(made).decode()}'")
+        raise unnamed(f"Object 'Kind' is missing in '{_encode(converted).decode()}'")
     if version != wanted:
         why = f"invalid groupVersion (expected {wanted}, received {version})"
         raise unnamed(f"{words} returned invalid object at index 0: {why}")
@@ -156,9 +156,9 @@ def _checked(words: str, tree: Tree, made: Any, wanted: str) -> Tree:
 def _metadata(words: str, before: Tree, converted: Tree) -> Tree:
     """The metadata of the original, with the labels and annotations of the converted object."""
     given: Any = converted.get("metadata")
-    told = cast("Tree", given) if isinstance(given, dict) else {}
+    metadata = cast("Tree", given) if isinstance(given, dict) else {}
     for name, shown in (("name", "name"), ("namespace", "namespace"), ("uid", "UID")):
-        old, new = before.get(name) or "", told.get(name) or ""
+        old, new = before.get(name) or "", metadata.get(name) or ""
         if old != new:
             raise unnamed(f"{words} returned invalid object: must have the same {shown}: {old} != {new}")
     words = f"{words} returned invalid metadata"
@@ -171,11 +171,11 @@ def _metadata(words: str, before: Tree, converted: Tree) -> Tree:
         ("labels", labels, "metadata.labels"),
         ("annotations", annotations, "metadata.annotation"),
     ):
-        texts = _texts(words, told.get(name), name)
+        texts = _texts(words, metadata.get(name), name)
         if texts is None:
             continue
         if texts != before.get(name) and (problems := check(path, texts)):
-            said = [str(each) for each in problems]
+            said = [str(problem) for problem in problems]
             raise unnamed(f"{words}: {said[0]}" if len(said) == 1 else f"{words}: [{', '.join(said)}]")
         kept[name] = texts
     return kept
@@ -236,21 +236,21 @@ class WebhookVersions:
 
     def known(self, record: Record) -> Record | None:
         """A stored object in this version from the cache; None if it is not cached."""
-        value, found = self._kept.get((record.key, record.created, record.modified), (b"", None))
-        return found if value == record.value else None
+        value, converted = self._kept.get((record.key, record.created, record.modified), (b"", None))
+        return converted if value == record.value else None
 
     async def readable(self, records: list[Record]) -> list[Record]:
         """Stored objects in this version."""
-        found = [each if each.value.startswith(self._begins) else self.known(each) for each in records]
-        missing = [at for at, each in enumerate(found) if each is None]
+        converted = [record if record.value.startswith(self._begins) else self.known(record) for record in records]
+        missing = [at for at, record in enumerate(converted) if record is None]
         for portion in _portions(missing, records):
             trees: list[Tree] = [decode_tree(records[at].value) for at in portion]
             for tree in trees:
                 self._read(tree)
             for at, tree in zip(portion, await self._webhook.converted(trees, self._version), strict=True):
                 self._prune(tree, self._version)
-                found[at] = self._keep(records[at], records[at]._replace(value=encode_stored(tree)))
-        return [each for each in found if each is not None]
+                converted[at] = self._keep(records[at], records[at]._replace(value=encode_stored(tree)))
+        return [record for record in converted if record is not None]
 
     async def storable(self, tree: Tree) -> None:
         """Convert an object to the stored version, in place."""
@@ -258,17 +258,17 @@ class WebhookVersions:
 
     async def converted(self, tree: Tree, version: str) -> Tree:
         """An object in another version, with all fields that the webhook returns."""
-        (made,) = await self._webhook.converted([tree], version)
-        return made
+        (converted,) = await self._webhook.converted([tree], version)
+        return converted
 
     async def change(self, tree: Tree, version: str) -> None:
         """Convert an object to another version, in place."""
         if tree["apiVersion"].rpartition("/")[2] == version:
             return
-        made = await self.converted(tree, version)
-        self._prune(made, version)
+        converted = await self.converted(tree, version)
+        self._prune(converted, version)
         tree.clear()
-        tree.update(made)
+        tree.update(converted)
 
     def _keep(self, stored: Record, converted: Record) -> Record:
         key = (stored.key, stored.created, stored.modified)
@@ -276,6 +276,6 @@ class WebhookVersions:
             self._kept[key] = stored.value, converted
             self._size += len(stored.value) + len(converted.value)
         while self._size > KEPT_MAX:
-            value, made = self._kept.pop(next(iter(self._kept)))
-            self._size -= len(value) + len(made.value)
+            value, oldest = self._kept.pop(next(iter(self._kept)))
+            self._size -= len(value) + len(oldest.value)
         return converted
