@@ -72,23 +72,23 @@ def paths_of(definition: Definition, components: Components) -> dict[str, Tree]:
     collection = f"{scope}/{definition.resource}"
     shared = (_NAMESPACE, _PRETTY) if definition.namespaced else (_PRETTY,)
     named = (_parameter("name", "string", f"The name of the {definition.gvk.kind}.", "path"), *shared)
-    found: dict[str, Tree] = {collection: maker.collection(shared), f"{collection}/{{name}}": maker.item(named)}
+    paths: dict[str, Tree] = {collection: maker.collection(shared), f"{collection}/{{name}}": maker.item(named)}
     if definition.namespaced and "list" in definition.verbs:
         everywhere = maker.operation("list", "get", "ForAllNamespaces", parameters=_LISTING)
-        found[f"{root}/{definition.resource}"] = {"get": everywhere, "parameters": [_PRETTY]}
+        paths[f"{root}/{definition.resource}"] = {"get": everywhere, "parameters": [_PRETTY]}
     connections = CONNECTIONS.get(definition.gvk, {})
     for sub in subresources_of(definition):
         if sub.name in connections:
             path, operations = f"{collection}/{{name}}/{sub.name}", maker.connection(sub.name, sub.gvk, sub.verbs)
-            found[path] = {**operations, "parameters": list(named)}
+            paths[path] = {**operations, "parameters": list(named)}
             if sub.name == "proxy":
                 operations = maker.connection(sub.name, sub.gvk, sub.verbs, "WithPath")
-                found[f"{path}/{{path}}"] = {**operations, "parameters": [*named, _PATH]}
+                paths[f"{path}/{{path}}"] = {**operations, "parameters": [*named, _PATH]}
             continue
         answered = maker.kind if sub.gvk == definition.gvk else components.add_kind(sub.gvk, maker.kind)
         operations = maker.subresource(sub.name, sub.gvk, answered, sub.verbs)
-        found[f"{collection}/{{name}}/{sub.name}"] = {**operations, "parameters": list(named)}
-    return {path: operations for path, operations in found.items() if operations.keys() - {"parameters"}}
+        paths[f"{collection}/{{name}}/{sub.name}"] = {**operations, "parameters": list(named)}
+    return {path: operations for path, operations in paths.items() if operations.keys() - {"parameters"}}
 
 
 class _Operations:
@@ -106,54 +106,54 @@ class _Operations:
     def collection(self, shared: Iterable[Tree]) -> Tree:
         """Operations on the collection."""
         verbs = self._definition.verbs
-        found: Tree = {}
+        operations: Tree = {}
         if "list" in verbs:
-            found["get"] = self.operation("list", "get", parameters=_LISTING)
+            operations["get"] = self.operation("list", "get", parameters=_LISTING)
         if "create" in verbs:
-            found["post"] = self.operation("create", "post", parameters=_WRITING, body=self.kind)
+            operations["post"] = self.operation("create", "post", parameters=_WRITING, body=self.kind)
         if "deletecollection" in verbs:
-            both = sorted((*_DELETING, *_SELECTING), key=lambda each: each["name"])
-            found["delete"] = self.operation("deletecollection", "delete", parameters=both, body=DELETE_OPTIONS)
-        return {**found, "parameters": list(shared)}
+            both = sorted((*_DELETING, *_SELECTING), key=lambda parameter: parameter["name"])
+            operations["delete"] = self.operation("deletecollection", "delete", parameters=both, body=DELETE_OPTIONS)
+        return {**operations, "parameters": list(shared)}
 
     def item(self, shared: Iterable[Tree]) -> Tree:
         """Operations on one object."""
         verbs = self._definition.verbs
-        found: Tree = {}
+        operations: Tree = {}
         if "get" in verbs:
-            found["get"] = self.operation("get", "get")
+            operations["get"] = self.operation("get", "get")
         if "update" in verbs:
-            found["put"] = self.operation("update", "put", parameters=_WRITING, body=self.kind)
+            operations["put"] = self.operation("update", "put", parameters=_WRITING, body=self.kind)
         if "delete" in verbs:
-            found["delete"] = self.operation("delete", "delete", parameters=_DELETING, body=DELETE_OPTIONS)
+            operations["delete"] = self.operation("delete", "delete", parameters=_DELETING, body=DELETE_OPTIONS)
         if "patch" in verbs:
-            found["patch"] = self.operation("patch", "patch", parameters=(*_WRITING, _FORCE), body=PATCH)
-        return {**found, "parameters": list(shared)}
+            operations["patch"] = self.operation("patch", "patch", parameters=(*_WRITING, _FORCE), body=PATCH)
+        return {**operations, "parameters": list(shared)}
 
     def subresource(self, name: str, gvk: GroupVersionKind, kind: str, verbs: Iterable[str]) -> Tree:
         """Operations on a subresource, which may have another kind."""
         suffix = name.capitalize()
-        found: Tree = {}
+        operations: Tree = {}
         for verb in verbs:
             method = {"create": "post", "update": "put"}.get(verb, verb)
             writes = verb in {"create", "update", "patch"}
             parameters = (*_WRITING, _FORCE) if verb == "patch" else _WRITING if writes else ()
             body = PATCH if verb == "patch" else kind if writes else ""
-            found[method] = self.operation(
+            operations[method] = self.operation(
                 verb, method, suffix, parameters=parameters, body=body, answered=kind, gvk=gvk
             )
-        return found
+        return operations
 
     def connection(self, name: str, gvk: GroupVersionKind, verbs: Iterable[str], suffix: str = "") -> Tree:
         """Operations on a subresource that connects a client with an object."""
-        found: Tree = {}
+        operations: Tree = {}
         for verb in verbs:
             method = {"create": "post", "update": "put"}.get(verb, verb)
-            made = self.operation("connect", method, f"{name.capitalize()}{suffix}", gvk=gvk)
-            made["operationId"] = made["operationId"].replace("connect", f"connect{method.capitalize()}", 1)
-            made["responses"] = {"200": {"description": "OK", "content": {"*/*": {"schema": {"type": "string"}}}}}
-            found[method] = made
-        return found
+            operation = self.operation("connect", method, f"{name.capitalize()}{suffix}", gvk=gvk)
+            operation["operationId"] = operation["operationId"].replace("connect", f"connect{method.capitalize()}", 1)
+            operation["responses"] = {"200": {"description": "OK", "content": {"*/*": {"schema": {"type": "string"}}}}}
+            operations[method] = operation
+        return operations
 
     def operation(
         self,
@@ -173,7 +173,7 @@ class _Operations:
             verb, self.kind
         )
         content: Any = {JSON: {"schema": reference(answer)}}
-        made: Tree = {
+        operation: Tree = {
             "tags": [self._tag],
             "description": f"{verb} {self._definition.gvk.kind}{f' ({suffix})' if suffix else ''}",
             "operationId": f"{verb}{self._group}{scope}{self._definition.gvk.kind}{suffix}",
@@ -184,13 +184,13 @@ class _Operations:
         # Go clients read and write documents without empty values, so lists and flags at their defaults must be absent.
         listed = list(parameters)
         if listed:
-            made["parameters"] = listed
+            operation["parameters"] = listed
         if method == "post":
-            made["responses"]["201"] = {"description": "Created", "content": content}
+            operation["responses"]["201"] = {"description": "Created", "content": content}
         if body:
             required = {"required": True} if body != DELETE_OPTIONS else {}
-            made["requestBody"] = {"content": self._body(body), **required}
-        return made
+            operation["requestBody"] = {"content": self._body(body), **required}
+        return operation
 
     def _body(self, name: str) -> Tree:
         if name != PATCH:
