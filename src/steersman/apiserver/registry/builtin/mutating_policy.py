@@ -56,32 +56,32 @@ class MutatingPolicyBindingStrategy(PolicyBindingStrategy):
         """Validate the reference and the parameters."""
         spec = subtree(obj, "spec")
         name, resources = spec.get("policyName") or "", spec.get("matchResources")
-        found = [invalid("spec.policyName", name, told) for told in dns_subdomain(name)] if name else []
-        found += [] if name else [required("spec.policyName")]
+        problems = [invalid("spec.policyName", name, reason) for reason in dns_subdomain(name)] if name else []
+        problems += [] if name else [required("spec.policyName")]
         if spec.get("paramRef") is not None:
-            found += param_ref_problems(spec["paramRef"], "spec.paramRef")
+            problems += param_ref_problems(spec["paramRef"], "spec.paramRef")
         if resources is not None:
-            found += match_problems(resources, "spec.matchResources")
-            found += _operation_problems(resources, "spec.matchResources")
-        return found
+            problems += match_problems(resources, "spec.matchResources")
+            problems += _operation_problems(resources, "spec.matchResources")
+        return problems
 
 
 def _policy_problems(spec: Tree, *, conditions: bool) -> list[FieldProblem]:
-    found = scope_problems(spec, conditions=conditions, more=_operation_problems)
+    problems = scope_problems(spec, conditions=conditions, more=_operation_problems)
     environment = new_environment(params=spec.get("paramKind") is not None, variables=True, patches=True)
-    for at, variable in until_enough(items(spec, "variables"), found):
-        found += variable_problems(environment, variable, f"spec.variables[{at}]")
+    for at, variable in until_enough(items(spec, "variables"), problems):
+        problems += variable_problems(environment, variable, f"spec.variables[{at}]")
     mutations = items(spec, "mutations")
     if not mutations:
-        found.append(required("spec.mutations", "mutations must contain at least one item"))
-    for at, mutation in until_enough(mutations, found):
-        found += _mutation_problems(environment, mutation, f"spec.mutations[{at}]")
+        problems.append(required("spec.mutations", "mutations must contain at least one item"))
+    for at, mutation in until_enough(mutations, problems):
+        problems += _mutation_problems(environment, mutation, f"spec.mutations[{at}]")
     again = spec.get("reinvocationPolicy") or ""
     if not again:
-        found.append(required("spec.reinvocationPolicy"))
+        problems.append(required("spec.reinvocationPolicy"))
     elif again not in _REINVOCATIONS:
-        found.append(unsupported("spec.reinvocationPolicy", again, _REINVOCATIONS))
-    return found
+        problems.append(unsupported("spec.reinvocationPolicy", again, _REINVOCATIONS))
+    return problems
 
 
 def _operation_problems(resources: Tree, path: str) -> list[FieldProblem]:
@@ -100,16 +100,16 @@ def _mutation_problems(environment: Environment, mutation: Tree, path: str) -> l
     if sort not in _PATCHES:
         return [unsupported(f"{path}.patchType", sort, sorted(_PATCHES))]
     field, wanted = _PATCHES[sort]
-    (other,) = (name for each, (name, _) in _PATCHES.items() if each != sort)
-    found: list[FieldProblem] = []
+    (other,) = (name for patch_type, (name, _) in _PATCHES.items() if patch_type != sort)
+    problems: list[FieldProblem] = []
     given = mutation.get(field)
     if given is None:
-        found.append(required(f"{path}.{field}", f"must be specified when patchType is {sort}"))
+        problems.append(required(f"{path}.{field}", f"must be specified when patchType is {sort}"))
     elif not (expression := (given.get("expression") or "").strip()):
-        found.append(required(f"{path}.{field}.expression"))
+        problems.append(required(f"{path}.{field}.expression"))
     else:
-        found += expression_problems(environment.compiled(expression, wanted), f"{path}.{field}.expression")
+        problems += expression_problems(environment.compiled(expression, wanted), f"{path}.{field}.expression")
     if mutation.get(other) is not None:
         words = f"must not be specified when patchType is {sort}"
-        found.append(invalid(f"{path}.{other}", f"{{{other}}}", words))
-    return found
+        problems.append(invalid(f"{path}.{other}", f"{{{other}}}", words))
+    return problems

@@ -26,36 +26,36 @@ _NAMES: Final = ("plural", "singular", "shortNames", "kind", "listKind", "catego
 def condition(crd: Tree, kind: str) -> Tree | None:
     """A condition of a definition; None if it has none of that type."""
     status: Tree = crd.get("status") or {}
-    found: list[Tree] = status.get("conditions") or []
-    return next((each for each in found if each["type"] == kind), None)
+    conditions: list[Tree] = status.get("conditions") or []
+    return next((entry for entry in conditions if entry["type"] == kind), None)
 
 
 def is_true(crd: Tree, kind: str) -> bool:
     """Whether a condition exists and is true."""
-    found = condition(crd, kind)
-    return found is not None and found["status"] == "True"
+    entry = condition(crd, kind)
+    return entry is not None and entry["status"] == "True"
 
 
 def set_condition(crd: Tree, kind: str, status: str, reason: str, message: str) -> None:
     """Set a condition in place."""
-    made: Tree = {
+    entry: Tree = {
         "type": kind,
         "status": status,
         "lastTransitionTime": format_time(utc_now()),
         "reason": reason,
         "message": message,
     }
-    told: Tree = crd.setdefault("status", {})
-    conditions: list[Tree] = told.get("conditions") or []
-    for at, each in enumerate(conditions):
-        if each["type"] == kind:
-            if each["status"] == status:
-                made["lastTransitionTime"] = each["lastTransitionTime"]
-            conditions[at] = made
+    crd_status: Tree = crd.setdefault("status", {})
+    conditions: list[Tree] = crd_status.get("conditions") or []
+    for at, before in enumerate(conditions):
+        if before["type"] == kind:
+            if before["status"] == status:
+                entry["lastTransitionTime"] = before["lastTransitionTime"]
+            conditions[at] = entry
             break
     else:
-        conditions.append(made)
-    told["conditions"] = conditions
+        conditions.append(entry)
+    crd_status["conditions"] = conditions
 
 
 def names_of(names: Tree | None) -> Tree:
@@ -104,7 +104,7 @@ class Names:
         wanted: list[str] = self._wanted.get("shortNames", [])
         if wanted == own:
             return
-        asked = (each for each in wanted if each not in own and self._is_taken("resource", each))
+        asked = (name for name in wanted if name not in own and self._is_taken("resource", name))
         conflicts = list(dict.fromkeys(map(_in_use, asked)))
         if conflicts:
             self.reason = "ShortNamesConflict"
@@ -129,8 +129,8 @@ def _resources(names: Tree) -> set[str]:
 
 def judge_names(crd: Tree, in_use: NamesInUse) -> bool:
     """Accept the names of a definition in place, or set the reason why not. Returns whether anything changed."""
-    told: Tree = crd.get("status") or {}
-    if names_of(crd["spec"]["names"]) == names_of(told.get("acceptedNames")):
+    current: Tree = crd.get("status") or {}
+    if names_of(crd["spec"]["names"]) == names_of(current.get("acceptedNames")):
         return False
     names = Names(crd, in_use)
     status = "True" if names.are_free else "False"
@@ -140,7 +140,7 @@ def judge_names(crd: Tree, in_use: NamesInUse) -> bool:
         names.reason,
         names.message,
     )
-    if same and names.accepted == names_of(told.get("acceptedNames")):
+    if same and names.accepted == names_of(current.get("acceptedNames")):
         return False
     crd.setdefault("status", {})["acceptedNames"] = {"plural": "", "kind": ""} | names.accepted
     set_condition(crd, "NamesAccepted", status, names.reason, names.message)
@@ -166,8 +166,8 @@ def establish(crd: Tree) -> bool:
 
 def has_bad_bundle(crd: Tree) -> bool:
     """Whether a definition is not established because of its webhook's certificates."""
-    found = condition(crd, "Established")
-    return found is not None and found.get("reason") == _BAD_BUNDLE
+    entry = condition(crd, "Established")
+    return entry is not None and entry.get("reason") == _BAD_BUNDLE
 
 
 def _has_bad_bundle(crd: Tree) -> bool:
@@ -210,7 +210,7 @@ def _approval(annotation: str) -> tuple[str, str, str]:
         return "False", "MissingAnnotation", f"{needed}, {see}"
     if annotation.startswith("unapproved"):
         return "False", "UnapprovedAnnotation", f"not approved: {quoted(annotation)}"
-    found = urlsplit(annotation)
-    if found.scheme and found.netloc:
+    url = urlsplit(annotation)
+    if url.scheme and url.netloc:
         return "True", "ApprovedAnnotation", f"approved in {annotation}"
     return "False", "InvalidAnnotation", f'{needed} with either a URL or a reason starting with "unapproved", {see}'

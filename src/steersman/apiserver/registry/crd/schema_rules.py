@@ -57,27 +57,27 @@ class SchemaOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 def schema_problems(schema: Schema, path: str, options: SchemaOptions, *, has_status: bool) -> list[FieldProblem]:
     """The problems of a schema."""
-    found = _root_problems(schema, path) if has_status else []
+    problems = _root_problems(schema, path) if has_status else []
     if schema.get("nullable"):
-        found.append(forbidden(f"{path}.nullable", "nullable cannot be true at the root"))
-    told = conversion_problem(schema) if options.structural else ""
+        problems.append(forbidden(f"{path}.nullable", "nullable cannot be true at the root"))
+    reason = conversion_problem(schema) if options.structural else ""
     encoded = msgspec.json.encode(schema)
-    has_rules = options.structural and not told and _RULES in encoded
-    if options.structural and not told:
+    has_rules = options.structural and not reason and _RULES in encoded
+    if options.structural and not reason:
         wrong = structural_problems(schema, path)
         if not wrong and b'"default"' in encoded:
             wrong = default_problems(
                 schema, path, pruned=options.pruned_defaults, cel=_default_problems, metadata=metadata_problem
             )
         has_rules = has_rules and not wrong
-        found += wrong
+        problems += wrong
     keywords = keyword_problems(schema, path, options.leniency)
-    found += keywords
+    problems += keywords
     if has_rules:
-        found += _compiled(schema, path, keywords, same_costs=options.same_costs)
-    if told and not found:
-        found.append(invalid(path, "", told))
-    return found
+        problems += _compiled(schema, path, keywords, same_costs=options.same_costs)
+    if reason and not problems:
+        problems.append(invalid(path, "", reason))
+    return problems
 
 
 def _root_problems(schema: Schema, path: str) -> list[FieldProblem]:
@@ -94,13 +94,13 @@ def _root_problems(schema: Schema, path: str) -> list[FieldProblem]:
 
 def _compiled(schema: Schema, path: str, keywords: list[FieldProblem], *, same_costs: bool) -> list[FieldProblem]:
     """The problems of CEL rules, where nothing else is wrong at them and below."""
-    found: list[FieldProblem] = []
-    for each in _cel_problems(schema, path):
-        node = each.path.partition(".x-kubernetes-validations")[0]
-        below = node != each.path and any(other.path.startswith((f"{node}.", f"{node}[")) for other in keywords)
-        if not below and not (same_costs and each.message.startswith(_COST_OF_ONE)):
-            found.append(each)
-    return found
+    problems: list[FieldProblem] = []
+    for problem in _cel_problems(schema, path):
+        node = problem.path.partition(".x-kubernetes-validations")[0]
+        below = node != problem.path and any(other.path.startswith((f"{node}.", f"{node}[")) for other in keywords)
+        if not below and not (same_costs and problem.message.startswith(_COST_OF_ONE)):
+            problems.append(problem)
+    return problems
 
 
 def _cel_problems(schema: Schema, path: str) -> list[FieldProblem]:

@@ -42,8 +42,8 @@ class _Names(Strategy):
         self._expected = f"{spec['names']['plural']}.{spec['group']}"
 
     def validate_name(self, name: str, *, prefix: bool = False) -> list[str]:
-        told = dns_subdomain(name, prefix=prefix)
-        return told if name == self._expected else [*told, 'must be spec.names.plural+"."+spec.group']
+        reasons = dns_subdomain(name, prefix=prefix)
+        return reasons if name == self._expected else [*reasons, 'must be spec.names.plural+"."+spec.group']
 
 
 def _no_schema() -> Tree:
@@ -60,24 +60,24 @@ def validate_crd(crd: Tree) -> list[FieldProblem]:
         schema=_no_schema,
         make_strategy=lambda: strategy,
     )
-    found = spec_problems(internal_spec(crd["spec"]), Options())
+    problems = spec_problems(internal_spec(crd["spec"]), Options())
     return validate_new(
         names,
         crd["metadata"],
-        found + _status_problems(crd) + _approval_problems(crd, None) + _preserve_problems(crd, None),
+        problems + _status_problems(crd) + _approval_problems(crd, None) + _preserve_problems(crd, None),
     )
 
 
 def validate_crd_update(crd: Tree, old: Tree) -> list[FieldProblem]:
     """The problems of a changed definition, without its metadata."""
     spec, options = internal_spec(crd["spec"]), quick_options(crd, old)
-    found = spec_problems(spec, options)
-    if found:
+    problems = spec_problems(spec, options)
+    if problems:
         lenient = lenient_options(crd, old)
         if lenient != options:
-            options, found = lenient, spec_problems(spec, lenient)
-    found += _immutable_problems(spec, old["spec"], established=options.established)
-    return found + _status_problems(crd) + _approval_problems(crd, old) + _preserve_problems(crd, old)
+            options, problems = lenient, spec_problems(spec, lenient)
+    problems += _immutable_problems(spec, old["spec"], established=options.established)
+    return problems + _status_problems(crd) + _approval_problems(crd, old) + _preserve_problems(crd, old)
 
 
 def validate_crd_status(crd: Tree) -> list[FieldProblem]:
@@ -86,17 +86,17 @@ def validate_crd_status(crd: Tree) -> list[FieldProblem]:
 
 
 def _immutable_problems(spec: Tree, before: Tree, *, established: bool) -> list[FieldProblem]:
-    found: list[FieldProblem] = []
+    problems: list[FieldProblem] = []
     if established:
         if spec["scope"] != before["scope"]:
-            found.append(invalid("spec.scope", Printed(printed_json(spec["scope"])), _CHANGED))
+            problems.append(invalid("spec.scope", Printed(printed_json(spec["scope"])), _CHANGED))
         if spec["names"]["kind"] != before["names"]["kind"]:
-            found.append(invalid("spec.names.kind", spec["names"]["kind"], _CHANGED))
+            problems.append(invalid("spec.names.kind", spec["names"]["kind"], _CHANGED))
     if spec["group"] != before["group"]:
-        found.append(invalid("spec.group", spec["group"], _CHANGED))
+        problems.append(invalid("spec.group", spec["group"], _CHANGED))
     if spec["names"]["plural"] != before["names"]["plural"]:
-        found.append(invalid("spec.names.plural", spec["names"]["plural"], _CHANGED))
-    return found
+        problems.append(invalid("spec.names.plural", spec["names"]["plural"], _CHANGED))
+    return problems
 
 
 def _status_problems(crd: Tree) -> list[FieldProblem]:
@@ -109,21 +109,21 @@ def _stored_problems(stored: list[str] | None, spec: Tree) -> list[FieldProblem]
     if not stored:
         return [invalid(path, shown, "must have at least one stored version")]
     versions = items(spec, "versions")
-    found = [
+    problems = [
         invalid(path, shown, f"must have the storage version {version['name']}")
         for version in versions
         if version["storage"] and version["name"] not in stored
     ]
     known = {version["name"] for version in versions}
-    for at, name in until_enough(stored, found):
+    for at, name in until_enough(stored, problems):
         if name not in known and name not in stored[at + 1 :]:
             said = (
                 f"missing from spec.versions; {name} was previously a storage version, and must remain in spec.versions "
                 f"until a storage migration ensures no data remains persisted in {name} and removes {name} from "
                 "status.storedVersions"
             )
-            found.append(invalid(f"{path}[{at}]", name, said))
-    return found
+            problems.append(invalid(f"{path}[{at}]", name, said))
+    return problems
 
 
 def _approval_problems(crd: Tree, old: Tree | None) -> list[FieldProblem]:

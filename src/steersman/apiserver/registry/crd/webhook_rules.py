@@ -34,23 +34,23 @@ _NOT_SET: Final = "should not be set when strategy is not set to Webhook"
 def conversion_problems(conversion: Tree, path: str, *, any_review: bool, any_bundle: bool) -> list[FieldProblem]:
     """The problems of a conversion; ``any_review`` and ``any_bundle`` tolerate existing ones."""
     strategy: str = conversion["strategy"]
-    found: list[FieldProblem] = []
+    problems: list[FieldProblem] = []
     if not strategy:
-        found.append(required(f"{path}.strategy"))
+        problems.append(required(f"{path}.strategy"))
     elif strategy not in {"None", "Webhook"}:
-        found.append(unsupported(f"{path}.strategy", strategy, ("None", "Webhook")))
+        problems.append(unsupported(f"{path}.strategy", strategy, ("None", "Webhook")))
     webhook = inner(conversion, "webhook")
     client, reviews = webhook.get("clientConfig"), webhook.get("conversionReviewVersions")
     where = f"{path}.webhookClientConfig"
     if strategy != "Webhook":
         if client is not None:
-            found.append(forbidden(where, _NOT_SET))
-        return found + ([forbidden(f"{path}.conversionReviewVersions", _NOT_SET)] if reviews else [])
+            problems.append(forbidden(where, _NOT_SET))
+        return problems + ([forbidden(f"{path}.conversionReviewVersions", _NOT_SET)] if reviews else [])
     if client is None:
-        found.append(required(where, "required when strategy is set to Webhook"))
+        problems.append(required(where, "required when strategy is set to Webhook"))
     else:
-        found += _client_problems(client, where, any_bundle=any_bundle)
-    return found + review_problems(reviews or [], f"{path}.conversionReviewVersions", must_have_known=not any_review)
+        problems += _client_problems(client, where, any_bundle=any_bundle)
+    return problems + review_problems(reviews or [], f"{path}.conversionReviewVersions", must_have_known=not any_review)
 
 
 def knows_a_review(reviews: list[str] | None) -> bool:
@@ -61,15 +61,15 @@ def knows_a_review(reviews: list[str] | None) -> bool:
 def _client_problems(client: Tree, path: str, *, any_bundle: bool) -> list[FieldProblem]:
     url, service = client.get("url"), client.get("service")
     if (url is None) == (service is None):
-        found = [required(path, "exactly one of url or service is required")]
+        problems = [required(path, "exactly one of url or service is required")]
     elif service is None:
-        found = url_problems(url or "", f"{path}.url")
+        problems = url_problems(url or "", f"{path}.url")
     else:
-        found = service_problems(service, f"{path}.service")
+        problems = service_problems(service, f"{path}.service")
     bundle = client.get("caBundle")
-    if bundle and not any_bundle and (told := bundle_problem(bundle)):
-        found.append(invalid(f"{path}.caBundle", Printed(printed_json(bundle)), told))
-    return found
+    if bundle and not any_bundle and (reason := bundle_problem(bundle)):
+        problems.append(invalid(f"{path}.caBundle", Printed(printed_json(bundle)), reason))
+    return problems
 
 
 def bundle_problem(bundle: str) -> str:

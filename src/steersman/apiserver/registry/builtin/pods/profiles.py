@@ -28,26 +28,26 @@ def old_profiles(pod: Tree) -> list[tuple[str, Tree | None, Tree]]:
 
     The field is None if the annotation names no profile.
     """
-    told, spec = inner(metadata(pod), "annotations"), pod["spec"]
-    found: list[tuple[str, Tree | None, Tree]] = []
-    if not told or inner(spec, "os").get("name") == "windows":
-        return found
+    annotations, spec = inner(metadata(pod), "annotations"), pod["spec"]
+    profiles: list[tuple[str, Tree | None, Tree]] = []
+    if not annotations or inner(spec, "os").get("name") == "windows":
+        return profiles
     of_pod = inner(spec, "securityContext").get("appArmorProfile")
     for field in ("initContainers", "containers"):
         for container in items(spec, field):
             key = f"{APP_ARMOR}{container.get('name', '')}"
-            if key not in told or inner(container, "securityContext").get("appArmorProfile") is not None:
+            if key not in annotations or inner(container, "securityContext").get("appArmorProfile") is not None:
                 continue
-            profile = _profile(told[key])
+            profile = _profile(annotations[key])
             if profile is None or profile != of_pod:
-                found.append((key, profile, container))
-    return found
+                profiles.append((key, profile, container))
+    return profiles
 
 
-def _profile(told: str) -> Tree | None:
-    if told in {"unconfined", "runtime/default"}:
-        return {"type": "Unconfined" if told == "unconfined" else "RuntimeDefault"}
-    kind, _, name = told.partition("/")
+def _profile(annotation: str) -> Tree | None:
+    if annotation in {"unconfined", "runtime/default"}:
+        return {"type": "Unconfined" if annotation == "unconfined" else "RuntimeDefault"}
+    kind, _, name = annotation.partition("/")
     return {"type": "Localhost", "localhostProfile": name} if kind == "localhost" and name else None
 
 
@@ -79,14 +79,14 @@ def matching_profiles(given: Mapping[str, str], spec: Tree) -> list[FieldProblem
         return []
     problems = _mismatch("spec", "seccompProfile", given.get(SECCOMP_POD), _of(spec, "seccompProfile"))
     for where, one in containers_with_paths("spec", spec):
-        told = given.get(f"{SECCOMP_CONTAINER}{one.get('name', '')}")
-        problems += _mismatch(where, "seccompProfile", told, _of(one, "seccompProfile"))
+        annotation = given.get(f"{SECCOMP_CONTAINER}{one.get('name', '')}")
+        problems += _mismatch(where, "seccompProfile", annotation, _of(one, "seccompProfile"))
     if inner(spec, "os").get("name") == "windows":
         return problems
     for where, one in containers_with_paths("spec", spec):
-        told = given.get(f"{APP_ARMOR}{one.get('name', '')}")
+        annotation = given.get(f"{APP_ARMOR}{one.get('name', '')}")
         profile = _of(one, "appArmorProfile") or _of(spec, "appArmorProfile")
-        problems += _mismatch(where, "appArmorProfile", told, profile)
+        problems += _mismatch(where, "appArmorProfile", annotation, profile)
     return problems
 
 
@@ -94,21 +94,21 @@ def _of(holder: Tree, field: str) -> Tree | None:
     return inner(holder, "securityContext").get(field)
 
 
-def _mismatch(where: str, field: str, told: str | None, profile: Tree | None) -> list[FieldProblem]:
-    if told is None or profile is None:
+def _mismatch(where: str, field: str, annotation: str | None, profile: Tree | None) -> list[FieldProblem]:
+    if annotation is None or profile is None:
         return []
     path, noun = f"{where}.securityContext.{field}", field.removesuffix("Profile").lower()
     match profile.get("type", ""):
-        case "Localhost" if told.startswith(_LOCAL):
-            if profile.get("localhostProfile") == told.removeprefix(_LOCAL):
+        case "Localhost" if annotation.startswith(_LOCAL):
+            if profile.get("localhostProfile") == annotation.removeprefix(_LOCAL):
                 return []
             return [forbidden(f"{path}.localhostProfile", f"{noun} profile in annotation and field must match")]
         case "Localhost":
             same = False
         case "Unconfined":
-            same = told == "unconfined"
+            same = annotation == "unconfined"
         case "RuntimeDefault":
-            same = told == "runtime/default" or (noun == "seccomp" and told == "docker/default")
+            same = annotation == "runtime/default" or (noun == "seccomp" and annotation == "docker/default")
         case _:
             same = True
     return [] if same else [forbidden(f"{path}.type", f"{noun} type in annotation and field must match")]

@@ -55,34 +55,36 @@ def template_warnings(path: str, template: Tree) -> list[str]:
 
 def pod_warnings(path: str, spec: Tree) -> list[str]:
     """Warnings about a spec at a path."""
-    found = _old_labels(path, spec)
+    warnings = _old_labels(path, spec)
     for index, one in enumerate(items(spec, "topologySpreadConstraints")):
         where = f"{path}.topologySpreadConstraints[{index}]"
         key = one.get("topologyKey", "")
         if key in _OLD_LABELS:
-            found.append(f"{where}.topologyKey: {key} is {_old_label(key)}")
+            warnings.append(f"{where}.topologyKey: {key} is {_old_label(key)}")
         if one.get("labelSelector") is None:
-            found.append(f"{where}.labelSelector: {_NO_SELECTOR}")
+            warnings.append(f"{where}.labelSelector: {_NO_SELECTOR}")
     for index, volume in enumerate(items(spec, "volumes")):
-        found += [
+        warnings += [
             f"{path}.volumes[{index}].{_SHOWN_AS.get(name, name)}: {_GONE[name]}" for name in _GONE if name in volume
         ]
         sources = items(inner(volume, "projected"), "sources")
         nothing = f"volume {quoted(volume.get('name', ''))} (Projected) has no sources provided"
-        found += [nothing for source in sources if not source]
+        warnings += [nothing for source in sources if not source]
     aliases = [one.get("ip", "") for one in items(spec, "hostAliases")]
-    found += [f"{path}.hostAliases[{i}].ip: duplicate ip {quoted(ip)}" for i, ip in _repeated(aliases)]
+    warnings += [f"{path}.hostAliases[{i}].ip: duplicate ip {quoted(ip)}" for i, ip in _repeated(aliases)]
     secrets = [one.get("name", "") for one in items(spec, "imagePullSecrets")]
-    found += [f"{path}.imagePullSecrets[{i}].name: duplicate name {quoted(name)}" for i, name in _repeated(secrets)]
-    found += [f'{path}.imagePullSecrets[{i}].name: invalid empty name ""' for i, name in enumerate(secrets) if not name]
+    warnings += [f"{path}.imagePullSecrets[{i}].name: duplicate name {quoted(name)}" for i, name in _repeated(secrets)]
+    warnings += [
+        f'{path}.imagePullSecrets[{i}].name: invalid empty name ""' for i, name in enumerate(secrets) if not name
+    ]
     containers = list(containers_with_paths(path, spec))
     for where, one in containers:
-        found += _fractions(where, inner(one, "resources")) + _hidden(where, items(one, "env"))
-    found += _ports(containers) + _port_names(containers)
+        warnings += _fractions(where, inner(one, "resources")) + _hidden(where, items(one, "env"))
+    warnings += _ports(containers) + _port_names(containers)
     if spec.get("terminationGracePeriodSeconds", 0) < 0:
         where = f"{path}.terminationGracePeriodSeconds"
-        found.append(f"{where}: must be >= 0; negative values are invalid and will be treated as 1")
-    return found + _affinity(f"{path}.affinity", inner(spec, "affinity"))
+        warnings.append(f"{where}: must be >= 0; negative values are invalid and will be treated as 1")
+    return warnings + _affinity(f"{path}.affinity", inner(spec, "affinity"))
 
 
 def annotation_warnings(path: str, pod: Tree) -> list[str]:
@@ -92,9 +94,9 @@ def annotation_warnings(path: str, pod: Tree) -> list[str]:
     """
     annotations, spec = inner(inner(pod, "metadata"), "annotations"), inner(pod, "spec")
     where = f"{path}.metadata.annotations" if path else "metadata.annotations"
-    found: list[str] = []
+    warnings: list[str] = []
     if not annotations:
-        return found
+        return warnings
     for holder, seccomp, app_armor in (
         (spec, SECCOMP_POD, ""),
         *(
@@ -104,10 +106,10 @@ def annotation_warnings(path: str, pod: Tree) -> list[str]:
     ):
         fields = inner(holder, "securityContext")
         if seccomp in annotations and fields.get("seccompProfile") is None:
-            found.append(f'{where}[{seccomp}]: non-functional in v1.27+; use the "seccompProfile" field instead')
+            warnings.append(f'{where}[{seccomp}]: non-functional in v1.27+; use the "seccompProfile" field instead')
         if path and app_armor in annotations and fields.get("appArmorProfile") is None:
-            found.append(f'{where}[{app_armor}]: deprecated since v1.30; use the "appArmorProfile" field instead')
-    return found
+            warnings.append(f'{where}[{app_armor}]: deprecated since v1.30; use the "appArmorProfile" field instead')
+    return warnings
 
 
 def _old_label(key: str) -> str:
@@ -117,7 +119,7 @@ def _old_label(key: str) -> str:
 
 def _old_labels(path: str, spec: Tree) -> list[str]:
     """Warnings about deprecated node labels that a Pod uses."""
-    found = [
+    warnings = [
         f"{path}.nodeSelector[{key}]: {_old_label(key)}"
         for key in sorted(inner(spec, "nodeSelector"))
         if key in _OLD_LABELS
@@ -131,7 +133,7 @@ def _old_labels(path: str, spec: Tree) -> list[str]:
         (f"{where}.{_PREFERRED}[{index}].preference", inner(term, "preference"))
         for index, term in enumerate(items(affinity, _PREFERRED))
     ]
-    return found + [text for at, term in terms for text in term_warnings(at, term)]
+    return warnings + [text for at, term in terms for text in term_warnings(at, term)]
 
 
 def term_warnings(path: str, term: Tree) -> list[str]:
@@ -170,19 +172,19 @@ def _fractions(path: str, resources: Tree) -> list[str]:
 
 
 def _hidden(path: str, variables: list[Tree]) -> list[str]:
-    found: list[str] = []
+    warnings: list[str] = []
     for index, name in _repeated(one.get("name", "") for one in variables):
         one, reference = variables[index], f"$({name})"
         # A variable that builds on an earlier one is intentional.
         value = one.get("value", "")
         if "valueFrom" in one or value == reference or reference not in value:
             said = f"hides previous definition of {quoted(name)}, which may be dropped when using apply"
-            found.append(f"{path}.env[{index}]: {said}")
-    return found
+            warnings.append(f"{path}.env[{index}]: {said}")
+    return warnings
 
 
 def _ports(containers: list[tuple[str, Tree]]) -> list[str]:
-    found: list[str] = []
+    warnings: list[str] = []
     known: dict[tuple[int, str], list[tuple[str, Tree]]] = {}
     for where, one in containers:
         for index, port in enumerate(items(one, "ports")):
@@ -191,9 +193,9 @@ def _ports(containers: list[tuple[str, Tree]]) -> list[str]:
             for other_at, other in others:
                 relation = _relation(port, other)
                 if relation:
-                    found.append(f"{at}: {relation} port definition with {other_at}")
+                    warnings.append(f"{at}: {relation} port definition with {other_at}")
             others.append((at, port))
-    return found
+    return warnings
 
 
 def _relation(port: Tree, other: Tree) -> str:
@@ -207,7 +209,7 @@ def _relation(port: Tree, other: Tree) -> str:
 
 
 def _port_names(containers: list[tuple[str, Tree]]) -> list[str]:
-    found: list[str] = []
+    warnings: list[str] = []
     known: dict[str, str] = {}
     for where, one in containers:
         for index, port in enumerate(items(one, "ports")):
@@ -215,20 +217,20 @@ def _port_names(containers: list[tuple[str, Tree]]) -> list[str]:
             if name and name in known:
                 first = known[name]
                 said = f"services and probes that select ports by name will use {first}"
-                found.append(f"{at}: duplicate port name {quoted(name)} with {first}, {said}")
+                warnings.append(f"{at}: duplicate port name {quoted(name)} with {first}, {said}")
             elif name:
                 known[name] = at
-    return found
+    return warnings
 
 
 def _affinity(path: str, affinity: Tree) -> list[str]:
-    found: list[str] = []
+    warnings: list[str] = []
     for name in ("podAffinity", "podAntiAffinity"):
         given = inner(affinity, name)
         for index, term in enumerate(items(given, _REQUIRED)):
             if term.get("labelSelector") is None:
-                found.append(f"{path}.{name}.{_REQUIRED}[{index}].labelSelector: {_NO_SELECTOR}")
+                warnings.append(f"{path}.{name}.{_REQUIRED}[{index}].labelSelector: {_NO_SELECTOR}")
         for index, term in enumerate(items(given, _PREFERRED)):
             if inner(term, "podAffinityTerm").get("labelSelector") is None:
-                found.append(f"{path}.{name}.{_PREFERRED}[{index}].podAffinityTerm.labelSelector: {_NO_SELECTOR}")
-    return found
+                warnings.append(f"{path}.{name}.{_PREFERRED}[{index}].podAffinityTerm.labelSelector: {_NO_SELECTOR}")
+    return warnings

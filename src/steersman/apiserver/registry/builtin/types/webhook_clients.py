@@ -22,33 +22,33 @@ def url_problems(url: str, path: str) -> list[FieldProblem]:
         return [required(path, f"url must be a valid URL: {problem}{_FORM}")]
     parts = urlsplit(url)
     user, at, host = parts.netloc.rpartition("@")
-    found: list[FieldProblem] = []
+    problems: list[FieldProblem] = []
     if parts.scheme != "https":
-        found.append(invalid(path, parts.scheme, f"'https' is the only allowed URL scheme{_FORM}"))
+        problems.append(invalid(path, parts.scheme, f"'https' is the only allowed URL scheme{_FORM}"))
     if not host:
-        found.append(invalid(path, host, f"host must be specified{_FORM}"))
+        problems.append(invalid(path, host, f"host must be specified{_FORM}"))
     if at:
-        found.append(invalid(path, user, "user information is not permitted in the URL"))
+        problems.append(invalid(path, user, "user information is not permitted in the URL"))
     if parts.fragment:
-        found.append(invalid(path, parts.fragment, "fragments are not permitted in the URL"))
+        problems.append(invalid(path, parts.fragment, "fragments are not permitted in the URL"))
     if parts.query:
-        found.append(invalid(path, parts.query, "query parameters are not permitted in the URL"))
-    return found
+        problems.append(invalid(path, parts.query, "query parameters are not permitted in the URL"))
+    return problems
 
 
 def service_problems(service: Tree, path: str) -> list[FieldProblem]:
     """The problems of a webhook's Service."""
-    found: list[FieldProblem] = []
+    problems: list[FieldProblem] = []
     # The server confuses the two, and so do its messages.
     if not service["namespace"]:
-        found.append(required(f"{path}.name"))
+        problems.append(required(f"{path}.name"))
     if not service["name"]:
-        found.append(required(f"{path}.namespace"))
+        problems.append(required(f"{path}.namespace"))
     port: int = service["port"]
     if not 1 <= port <= _PORT_MAX:
         said = f"port is not valid: must be between 1 and {_PORT_MAX}, inclusive"
-        found.append(invalid(f"{path}.port", port, said))
-    return found + _path_problems(service.get("path") or "", f"{path}.path")
+        problems.append(invalid(f"{path}.port", port, said))
+    return problems + _path_problems(service.get("path") or "", f"{path}.path")
 
 
 def _path_problems(url_path: str, path: str) -> list[FieldProblem]:
@@ -56,30 +56,30 @@ def _path_problems(url_path: str, path: str) -> list[FieldProblem]:
         return []
     if url_path == "//":
         return [invalid(path, url_path, "segment[0] may not be empty")]
-    found: list[FieldProblem] = []
+    problems: list[FieldProblem] = []
     if not url_path.startswith("/"):
-        found.append(invalid(path, url_path, "must start with a '/'"))
-    for at, step in until_enough(url_path[1:].removesuffix("/").split("/"), found):
+        problems.append(invalid(path, url_path, "must start with a '/'"))
+    for at, step in until_enough(url_path[1:].removesuffix("/").split("/"), problems):
         if not step:
-            found.append(invalid(path, url_path, f"segment[{at}] may not be empty"))
+            problems.append(invalid(path, url_path, f"segment[{at}] may not be empty"))
         else:
-            found += [invalid(path, url_path, f"segment[{at}]: {told}") for told in dns_subdomain(step)]
-    return found
+            problems += [invalid(path, url_path, f"segment[{at}]: {reason}") for reason in dns_subdomain(step)]
+    return problems
 
 
 def review_problems(reviews: list[str], path: str, *, must_have_known: bool, missing: str = "") -> list[FieldProblem]:
     """The problems of the versions of a review that a webhook reads; a known one is one that the server sends."""
     if not reviews:
         return [required(path, missing)]
-    found: list[FieldProblem] = []
+    problems: list[FieldProblem] = []
     seen: set[str] = set()
-    for at, review in until_enough(reviews, found):
+    for at, review in until_enough(reviews, problems):
         if review in seen:
-            found.append(invalid(f"{path}[{at}]", review, "duplicate version"))
+            problems.append(invalid(f"{path}[{at}]", review, "duplicate version"))
             continue
         seen.add(review)
-        found += [invalid(f"{path}[{at}]", review, told) for told in dns_1035_label(review)]
+        problems += [invalid(f"{path}[{at}]", review, reason) for reason in dns_1035_label(review)]
     if must_have_known and not seen & set(REVIEWS):
         listed: Any = reviews
-        found.append(invalid(path, listed, f"must include at least one of {', '.join(REVIEWS)}"))
-    return found
+        problems.append(invalid(path, listed, f"must include at least one of {', '.join(REVIEWS)}"))
+    return problems
