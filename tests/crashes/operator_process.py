@@ -8,8 +8,8 @@ import os
 import sys
 import threading
 
-from steersman.cli.modules import load_module, look_here_first
 from steersman.cli.run import RunOptions, run_manager
+from steersman.cli.targets.modules import load_module, look_here_first
 
 
 def _end_with_the_parent() -> None:

@@ -19,9 +19,9 @@ import msgspec
 from steersman.cli.console import show_data
 from steersman.cli.failure import Failure, Misuse
 from steersman.cli.files import write_files
-from steersman.cli.managers import find_manager
-from steersman.cli.modules import load_module, look_here_first, module_and_name
 from steersman.cli.run import failure_of
+from steersman.cli.targets.managers import find_manager
+from steersman.cli.targets.modules import load_module, look_here_first, module_and_name
 from steersman.client import Client, discover_config
 from steersman.controller import Blueprint
 from steersman.errors import ConfigError

@@ -25,7 +25,7 @@ from steersman.cli.files import say, write_files
 from steersman.cli.generate.crds import crds_yaml
 from steersman.cli.generate.rbac import rbac_yaml
 from steersman.cli.generate.webhooks import webhooks_yaml
-from steersman.cli.modules import load_module
+from steersman.cli.targets.modules import load_module
 from steersman.manager import Manager
 from steersman.objects import plural_of
 

@@ -26,8 +26,8 @@ from steersman.aio import Supervisor
 from steersman.cli.announcement import Announcement, announce
 from steersman.cli.console import tell_traceback
 from steersman.cli.failure import Failure
-from steersman.cli.managers import Maker, find_manager, with_service
-from steersman.cli.modules import load_module, look_here_first, module_and_name
+from steersman.cli.targets.managers import Maker, find_manager, with_service
+from steersman.cli.targets.modules import load_module, look_here_first, module_and_name
 from steersman.client import Client, Config, discover_config
 from steersman.controller import BLOCKED_AFTER
 from steersman.errors import ApiError, ConfigError, WouldRemove, error_leaves

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from steersman.cli.failure import Failure, Misuse
-from steersman.cli.modules import look_here_first
 from steersman.cli.run import RunOptions, run_manager
+from steersman.cli.targets.modules import look_here_first
 
 
 def run_target(

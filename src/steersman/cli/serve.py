@@ -24,8 +24,8 @@ from steersman.apiserver import AuditFile, AuditHook, StorageError, User, check_
 from steersman.cli.console import show_data, tell, tell_banner
 from steersman.cli.failure import Failure
 from steersman.cli.generate.crds import resource_classes
-from steersman.cli.modules import look_here_first, module_and_name
 from steersman.cli.request_log import show_request
+from steersman.cli.targets.modules import look_here_first, module_and_name
 from steersman.client import Client
 from steersman.controlplane import ControlPlane, is_controller
 from steersman.kinds.index import KUBERNETES

@@ -18,7 +18,7 @@ from steersman.cli.console import show_data
 from steersman.cli.failure import Failure, Misuse
 from steersman.cli.files import write_files
 from steersman.cli.generate.webhooks import endpoint_of
-from steersman.cli.modules import load_module, look_here_first, module_and_name
+from steersman.cli.targets.modules import load_module, look_here_first, module_and_name
 from steersman.manager import Manager
 from steersman.objects import GroupKind, Object, Tree
 from steersman.schemas import crd_for, crd_yaml, version_differences

@@ -12,8 +12,8 @@ import yaml
 from steersman.cli.console import show_data
 from steersman.cli.failure import Failure, Misuse
 from steersman.cli.files import say, write_files
-from steersman.cli.managers import find_manager, with_service
-from steersman.cli.modules import load_module, look_here_first, module_and_name
+from steersman.cli.targets.managers import find_manager, with_service
+from steersman.cli.targets.modules import load_module, look_here_first, module_and_name
 from steersman.golang import YamlDumper
 from steersman.manager import HttpEndpoints, Manager, PermissionRule, Permissions, permissions_of, written_bindings
 from steersman.objects import Tree, nearest, similar_names

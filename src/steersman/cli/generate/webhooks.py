@@ -13,8 +13,8 @@ import yaml
 from steersman.cli.console import show_data
 from steersman.cli.failure import Failure, Misuse
 from steersman.cli.files import write_files
-from steersman.cli.managers import find_manager
-from steersman.cli.modules import load_module, look_here_first, module_and_name
+from steersman.cli.targets.managers import find_manager
+from steersman.cli.targets.modules import load_module, look_here_first, module_and_name
 from steersman.golang import YamlDumper
 from steersman.manager import Manager
 from steersman.objects import Key, Tree

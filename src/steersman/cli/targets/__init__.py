@@ -1,0 +1,1 @@
+"""Targets: the modules and managers that a command line names."""
