@@ -8,6 +8,7 @@ Guarantees
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from ipaddress import IPv4Address, IPv4Network
 from typing import Any
 
@@ -152,11 +153,13 @@ async def take(obj: Tree, old: Tree | None, surroundings: Surroundings, *, dry_r
     if needs_health_port(spec):
         await _health_port(spec, before, surroundings, holder, dry_run=dry_run)
     if not dry_run:
-        for key in before - held(obj):
-            await _free(surroundings, key, holder)
+        after = held(obj)
+        for key in before:
+            if key not in after:
+                await _free(surroundings, key, holder)
 
 
-async def _address(obj: Tree, before: set[str], surroundings: Surroundings, holder: str, *, dry_run: bool) -> None:
+async def _address(obj: Tree, before: Sequence[str], surroundings: Surroundings, holder: str, *, dry_run: bool) -> None:
     spec: Tree = obj["spec"]
     addresses = items(spec, "clusterIPs")
     if not addresses:
@@ -173,7 +176,9 @@ async def _address(obj: Tree, before: set[str], surroundings: Surroundings, hold
         raise _refused(obj, invalid("spec.clusterIPs", addresses, detail))
 
 
-async def _health_port(spec: Tree, before: set[str], surroundings: Surroundings, holder: str, *, dry_run: bool) -> None:
+async def _health_port(
+    spec: Tree, before: Sequence[str], surroundings: Surroundings, holder: str, *, dry_run: bool
+) -> None:
     number = spec.get("healthCheckNodePort", 0)
     key = f"{_PORTS}{number}"
     if not number:
@@ -184,7 +189,9 @@ async def _health_port(spec: Tree, before: set[str], surroundings: Surroundings,
         )
 
 
-async def _node_ports(obj: Tree, before: set[str], surroundings: Surroundings, holder: str, *, dry_run: bool) -> None:
+async def _node_ports(
+    obj: Tree, before: Sequence[str], surroundings: Surroundings, holder: str, *, dry_run: bool
+) -> None:
     spec: Tree = obj["spec"]
     given: dict[int, int] = {}
     tried: list[int] = []
@@ -224,14 +231,15 @@ def _refused(obj: Tree, problem: FieldProblem) -> Exception:
     return refusal(_KIND, metadata(obj).get("name", ""), [problem])
 
 
-def held(obj: Tree | None) -> set[str]:
-    """The keys of the values that a Service holds."""
+def held(obj: Tree | None) -> list[str]:
+    """The keys of the values that a Service holds, each once, in the order in which the Service lists them."""
     if obj is None:
-        return set()
+        return []
     spec: Tree = inner(obj, "spec")
-    keys = {f"{_ADDRESSES}{address}" for address in items(spec, "clusterIPs") if address != NONE}
-    keys |= {f"{_PORTS}{port['nodePort']}" for port in items(spec, "ports") if port.get("nodePort")}
-    return keys | ({f"{_PORTS}{spec['healthCheckNodePort']}"} if spec.get("healthCheckNodePort") else set())
+    keys = [f"{_ADDRESSES}{address}" for address in items(spec, "clusterIPs") if address != NONE]
+    ports = [*(port.get("nodePort") for port in items(spec, "ports")), spec.get("healthCheckNodePort")]
+    keys += [f"{_PORTS}{port}" for port in ports if port]
+    return list(dict.fromkeys(keys))
 
 
 async def _claim(surroundings: Surroundings, key: str, holder: str, *, dry_run: bool) -> bool:
