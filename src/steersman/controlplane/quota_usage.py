@@ -37,7 +37,7 @@ class QuotaUsage(Watcher, Reconciler[Unstructured]):
     def __init__(self, changes: ObjectChanges) -> None:
         self._changes = changes
         #: The names of the quotas in each namespace.
-        self._quotas: dict[str, set[str]] = {}
+        self._quotas: dict[str, dict[str, None]] = {}
         #: Quotas to recount even though their limits have not changed.
         self._stale: set[Key] = set()
         #: When each quota is counted again in any case.
@@ -50,9 +50,9 @@ class QuotaUsage(Watcher, Reconciler[Unstructured]):
         namespace, name, prefix = change.metadata.namespace, change.metadata.name, change.definition.prefix
         uses_less = self._may_use_less(change)
         if prefix == _QUOTAS and change.gone:
-            self._quotas.get(namespace, set()).discard(name)
+            self._quotas.get(namespace, {}).pop(name, None)
         elif prefix == _QUOTAS:
-            self._quotas.setdefault(namespace, set()).add(name)
+            self._quotas.setdefault(namespace, {})[name] = None
             self._queue(Key(namespace, name), "the quota changed")
         if uses_less:
             for quota in self._quotas.get(namespace, ()):
