@@ -75,7 +75,7 @@ class ChildMemory:
         #: Children that no state declares anymore, and that stay until all states of their owner are complete.
         self.pending: dict[Key, tuple[ChildIdentity, ...]] = {}
         #: The uids of owners by name, as far as they may have children that only a label ties to them.
-        self._owner_uids: dict[Key, set[str]] = {}
+        self._owner_uids: dict[Key, dict[str, None]] = {}
         self._asked_at: float | None = None
         self._judged: OrderedDict[ChildIdentity, tuple[tuple[str, str], Readiness]] = OrderedDict()
         self._met: OrderedDict[str, None] = OrderedDict()
@@ -158,7 +158,7 @@ class ChildMemory:
 
     def note_owner(self, owner: Key, uid: str) -> None:
         """Remember an owner whose children may have only a label."""
-        self._owner_uids.setdefault(owner, set()).add(uid)
+        self._owner_uids.setdefault(owner, {})[uid] = None
 
     def earlier_owners(self, owner: Key, uid: str) -> tuple[str, ...]:
         """The uids that other owners of this name have had."""
@@ -166,7 +166,8 @@ class ChildMemory:
 
     def forget_owners(self, owner: Key, uids: Iterable[str]) -> None:
         """Drop uids that owners of this name have had."""
-        self._owner_uids[owner].difference_update(uids)
+        for uid in uids:
+            self._owner_uids[owner].pop(uid, None)
 
     def forget(self, owner: Key) -> None:
         """Drop a deleted owner."""
