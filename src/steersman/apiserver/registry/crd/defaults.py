@@ -119,7 +119,8 @@ def _conversion(given: Tree | None) -> Tree:
 
 def _settle(schema: Tree) -> Tree:
     """Convert a schema with valid field types, and everything below it, into the server's form."""
-    for name in _SETTLERS.keys() & schema.keys():
+    # In the order of the schema, so that the same mistake of several is always the one that is named.
+    for name in [name for name in schema if name in _SETTLERS]:
         try:
             schema[name] = _SETTLERS[name](schema[name])
         except Unreadable as unreadable:

@@ -17,7 +17,7 @@ from steersman.golang import quoted
 from steersman.objects.field_problems import FieldProblem
 from steersman.schemas import is_schema
 
-_JUNCTORS: Final = frozenset({"allOf", "anyOf", "oneOf"})
+_JUNCTORS: Final = ("allOf", "anyOf", "oneOf")
 
 
 class CustomResourceDefinitionStrategy(BuiltinStrategy):
@@ -87,10 +87,9 @@ def _note_formats(schema: Mapping[str, Any], found: dict[str, None]) -> None:
     for name in ("items", "additionalProperties", "not"):
         if is_schema(schema.get(name)):
             _note_formats(schema[name], found)
-    if not _JUNCTORS.isdisjoint(schema):
-        for name in _JUNCTORS & schema.keys():
-            for part in schema[name]:
-                _note_formats(part, found)
+    for name in _JUNCTORS:
+        for part in schema.get(name) or ():
+            _note_formats(part, found)
     properties: Mapping[str, Any] | None = schema.get("properties")
     if properties:
         for name in sorted(properties):
