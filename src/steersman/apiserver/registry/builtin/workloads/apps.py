@@ -301,7 +301,7 @@ def _stateful_template(spec: Tree, selector: Tree | None) -> list[FieldProblem]:
     meta, pod = inner(template, "metadata"), dict(inner(template, "spec"))
     for name in ("subdomain", "hostname"):
         pod.pop(name, None)
-    claimed = {one["metadata"].get("name", "") for one in items(spec, "volumeClaimTemplates")}
+    claimed = dict.fromkeys(one["metadata"].get("name", "") for one in items(spec, "volumeClaimTemplates"))
     if claimed:
         # Each Pod gets a claim for each of these, with the same name.
         made = [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in claimed]
