@@ -298,7 +298,7 @@ class Cache:
         ``key=None`` means every object of the kind, or every object in ``namespace``.
         """
         for informer in self._informers_of(kind):
-            keys = (key,) if key is not None else {*informer.store.keys(), *informer.overlay.touched()}
+            keys = (key,) if key is not None else dict.fromkeys((*informer.store.keys(), *informer.overlay.touched()))
             for affected in keys:
                 if not namespace or affected.namespace == namespace:
                     informer.overlay.record_unknown(affected)
