@@ -66,7 +66,7 @@ class Logs:
         self._informers: dict[type[Object], Informer[Any]] = {}
         self._is_following = asyncio.Event()
         #: The events of followers by the uid of their object.
-        self._followers: dict[str, set[asyncio.Event]] = {}
+        self._followers: dict[str, dict[asyncio.Event, None]] = {}
 
     def subresources(self) -> list[CustomSubresource]:
         """The subresource of each kind that has output."""
@@ -93,12 +93,12 @@ class Logs:
     @contextmanager
     def wake(self, uid: str, news: asyncio.Event) -> Generator[None]:
         """Set ``news`` whenever an object has changed, or is gone."""
-        followers = self._followers.setdefault(uid, set())
-        followers.add(news)
+        followers = self._followers.setdefault(uid, {})
+        followers[news] = None
         try:
             yield
         finally:
-            followers.discard(news)
+            followers.pop(news, None)
             if not followers:
                 self._followers.pop(uid, None)
 
