@@ -96,7 +96,7 @@ async def test_clean_up_is_waited_for_and_children_go_in_reverse_order(control_p
         pg = await client.get(Postgres, "pg")
         status, reason, message = conditions(pg)["Ready"]
         assert (status, reason) == ("False", "Deleting")
-        assert message == f"ConfigMap {control_plane.namespace}/primary is being deleted"
+        assert message == f"ConfigMap {control_plane.namespace}/primary is being deleted, held by example.com/slow"
         assert (await client.get(ConfigMap, "primary")).deleting
         assert not (await client.get(ConfigMap, "storage")).deleting
         assert pg.metadata.finalizers == [OURS, "example.com/other"]

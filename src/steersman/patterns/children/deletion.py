@@ -181,7 +181,7 @@ async def delete_in_order(ctx: Context, owner: Object, memory: ChildMemory, orde
             ordered=True,
         )
         standing = [f"{member.identity} is being deleted{_held(member.view)}" for member in waiting]
-        standing += [f"{identity} {_LEFT[how]}" for identity, how in left.items() if how != "gone"]
+        standing += [_standing(member, how) for member in rank if (how := left.get(member.identity, "gone")) != "gone"]
         if standing:
             return tuple(standing)
     return ()
@@ -190,6 +190,11 @@ async def delete_in_order(ctx: Context, owner: Object, memory: ChildMemory, orde
 def _rank(member: _Member, ranks: dict[str, int]) -> tuple[int, int]:
     """The position of a child in the order of creation: its state, then its depth."""
     return ranks.get(state_of(member.state_label), len(ranks)), depth_of(member.state_label)
+
+
+def _standing(member: _Member, how: str) -> str:
+    """Why a child still exists after its deletion was requested."""
+    return f"{member.identity} {_LEFT[how]}{_held(member.view) if how == 'marked' else ''}"
 
 
 def _held(view: StoredView) -> str:
