@@ -4,6 +4,7 @@ Guarantees:
 
 - Wall time, randomness, uids and name suffixes come from here and are bound to the running loop. A loop with a clock
   and a seed, set with `bind`, repeats the same values in the same order; any other loop uses the machine's.
+- On such a loop, each `Actor` has its own randomness, wall clock and host name, as if it were another machine.
 - Monotonic time is the running loop's `time()`. `boottime` also counts the time while the machine is suspended.
 - Every task has an owner: a `Supervisor`, or the `OwnedTasks` of an object, does not end before its tasks have ended, and
   no failure is lost.
@@ -13,6 +14,12 @@ Guarantees:
 - A coroutine of Steersman that is dropped un-awaited inside an `AwaitCheck` is an error there.
 """
 
+from steersman.aio.actors import (
+    Actor as Actor,
+    actor_in as actor_in,
+    current_actor as current_actor,
+    host_name as host_name,
+)
 from steersman.aio.await_check import AwaitCheck as AwaitCheck, MissingAwait as MissingAwait
 from steersman.aio.backoff import Backoff as Backoff
 from steersman.aio.cancellable_calls import CancellableCalls as CancellableCalls

@@ -1,7 +1,7 @@
-"""Wall time and randomness, bound to the running loop.
+"""Wall time and randomness, bound to the running loop, or to an actor on it.
 
 A loop passed to `bind` uses its own clock and its own seeded generator, so a simulation in virtual time repeats
-exactly. An unbound loop, and code outside any loop (a worker thread, a module being imported), uses the machine's time
+exactly. On a bound loop, each `Actor` has its own generator, and a wall clock that may be skewed. An unbound loop, and code outside any loop (a worker thread, a module being imported), uses the machine's time
 and the operating system's randomness.
 
 Monotonic time is the running loop's `time()`, which `asyncio.sleep` and `asyncio.timeout` use; it may stop while the
@@ -15,9 +15,11 @@ import random
 import time
 import uuid
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Final, Protocol, runtime_checkable
 from weakref import WeakKeyDictionary
+
+from steersman.aio.actors import current_actor
 
 # Kubernetes' alphabet for generated names: no vowels, so no words, and no characters that look alike.
 _SUFFIX_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
@@ -81,8 +83,11 @@ def is_bound() -> bool:
 
 
 def utc_now() -> datetime:
-    """Return the wall time of the running loop, in UTC."""
-    return _current().clock.now().astimezone(UTC)
+    """Return the wall time of the running loop or actor, in UTC."""
+    moment = (binding := _current()).clock.now().astimezone(UTC)
+    if binding is not _MACHINE and (actor := current_actor()) is not None and actor.skew:
+        return moment + timedelta(seconds=actor.skew)
+    return moment
 
 
 def boottime() -> float:
@@ -95,19 +100,26 @@ def boottime() -> float:
 
 
 def randomness() -> random.Random:
-    """Return the generator of the running loop."""
-    return _current().generator
+    """Return the generator of the running loop or actor."""
+    return _generator()
 
 
 def new_uid() -> str:
     """Return a new object UID: a random (version 4) UUID in lower case."""
-    return str(uuid.UUID(int=_current().generator.getrandbits(128), version=4))
+    return str(uuid.UUID(int=_generator().getrandbits(128), version=4))
 
 
 def name_suffix(length: int = 5) -> str:
     """Return `length` random characters from the alphabet Kubernetes uses for generated names."""
-    generator = _current().generator
+    generator = _generator()
     return "".join(generator.choice(_SUFFIX_ALPHABET) for _ in range(length))
+
+
+def _generator() -> random.Random:
+    binding = _current()
+    if binding is not _MACHINE and (actor := current_actor()) is not None:
+        return actor.generator
+    return binding.generator
 
 
 def _current() -> _Binding:

@@ -10,7 +10,6 @@ Guarantees
 from __future__ import annotations
 
 import asyncio
-import platform
 import re
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -77,7 +76,7 @@ class OpenLog(_Log):
             return self._recorder
         from steersman.client import EventRecorder  # noqa: PLC0415 - many programs and most tests record nothing
 
-        instance = f"{self._name}-{platform.node() or 'unnamed'}"
+        instance = f"{self._name}-{aio.host_name() or 'unnamed'}"
         self._recorder = EventRecorder(self._client, controller=self._name, instance=instance)
         self._tasks.start(self._write(self._recorder), name=f"events of {self._name}")
         return self._recorder

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import platform
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from types import TracebackType
@@ -88,7 +87,7 @@ class LeaderElection:
     def campaign(self, client: Client, *, hesitates: Callable[[], bool] = lambda: False) -> Campaign:
         """Campaign: ``async with election.campaign(client) as campaign: async for term in campaign: ...``."""
         # While hesitates() is true, another candidate should lead, if there is one.
-        identity = self._identity or f"{platform.node() or 'unnamed'}_{aio.name_suffix(10)}"
+        identity = self._identity or f"{aio.host_name() or 'unnamed'}_{aio.name_suffix(10)}"
         rules = msgspec.structs.replace(self._rules, identity=identity)
         return Campaign(client, Key(self.namespace or client.namespace, self.name), rules, hesitates)
 
