@@ -10,3 +10,4 @@ from steersman.golang.regexp.expressions import (
     one_budget as one_budget,
 )
 from steersman.golang.regexp.parser import expression_problem as expression_problem
+from steersman.golang.regexp.sample_texts import matching_texts as matching_texts
