@@ -8,6 +8,7 @@ Guarantees
 - A plan contains no value of a Secret.
 """
 
+from steersman.plan.diffs import object_diff as object_diff
 from steersman.plan.dry_runs import only_dry_runs as only_dry_runs
 from steersman.plan.planner import plan_changes as plan_changes
 from steersman.plan.result import Plan as Plan, PlannedChange as PlannedChange, Remark as Remark

@@ -122,6 +122,16 @@ class _Hidden(str):
 # lines
 
 
+def object_diff(before: Tree | None, after: Tree | None) -> list[str]:
+    """The visible difference between two states of an object, without the fields that name its kind."""
+    one, other = visible(before, after)
+    return [str(line) for line in diff_lines(_content(one), _content(other))]
+
+
+def _content(tree: Tree | None) -> Tree | None:
+    return None if tree is None else {name: value for name, value in tree.items() if name not in {"apiVersion", "kind"}}
+
+
 def diff_lines(before: Tree | None, after: Tree | None, *, depth: int = 0) -> list[Line]:
     """The difference between two states; the whole object if there is only one."""
     if before is None or after is None:
