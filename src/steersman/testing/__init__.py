@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         PodSucceeded as PodSucceeded,
         PodWaiting as PodWaiting,
     )
+    from steersman.testing.webhook_registration import answered_in_process as answered_in_process
     from steersman.testing.workload_runner import WorkloadRunner as WorkloadRunner
     from steersman.testing.write_watch import RecordedWrite as RecordedWrite, Writes as Writes
 else:
@@ -57,6 +58,7 @@ else:
             "steersman.testing.plane": ["Plane"],
             "steersman.testing.pods.runner": ["PodRunner"],
             "steersman.testing.pods.status": ["PodFailed", "PodOutcome", "PodRunning", "PodSucceeded", "PodWaiting"],
+            "steersman.testing.webhook_registration": ["answered_in_process"],
             "steersman.testing.workload_runner": ["WorkloadRunner"],
             "steersman.testing.write_watch": ["RecordedWrite", "Writes"],
         },

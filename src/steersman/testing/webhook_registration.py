@@ -11,14 +11,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager, suppress
-from typing import Any
+from typing import Any, Protocol
 
 from steersman.aio import call_on
 from steersman.client import Client
 from steersman.errors import InternalError, NotFound
 from steersman.kinds.core_v1 import ConfigMap
 from steersman.objects import Kind, ObjectMeta, Unstructured
-from steersman.webhooks import WebhookEndpoint, WebhookRegistration, WebhookServer
+from steersman.webhooks import Hook, WebhookEndpoint, WebhookRegistration, WebhookServer
 
 _NAMESPACE = "steersman-testing"
 _CRD = Kind("apiextensions.k8s.io/v1", "CustomResourceDefinition")
@@ -27,9 +27,22 @@ _PROBE = "steersman.dev/probe"
 Answer = Callable[[str, str, Callable[[str, bytes], Awaitable[bytes]] | None], None]
 
 
+class Answering(Protocol):
+    """Answers reviews, as a `WebhookServer` does."""
+
+    @property
+    def hooks(self) -> tuple[Hook, ...]:
+        """Its webhooks."""
+        ...
+
+    async def answer(self, path: str, body: bytes) -> bytes:
+        """Answer one review."""
+        ...
+
+
 @asynccontextmanager
 async def answered_in_process(
-    server: WebhookServer, client: Client, name: str, answer_in_process: Answer
+    server: Answering, client: Client, name: str, answer_in_process: Answer
 ) -> AsyncGenerator[None]:
     """Register webhooks that a server in this process calls without a socket."""
     home = asyncio.get_running_loop()
