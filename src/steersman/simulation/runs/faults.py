@@ -1,0 +1,108 @@
+"""Faults: what a schedule does to a run, each at a place.
+
+Every kind happens on real clusters: tests/simulation shows each on kube-apiserver.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import msgspec
+
+
+class _Fault(msgspec.Struct, frozen=True, kw_only=True, tag_field="fault"):
+    """The base of all faults."""
+
+
+class CrashBefore(_Fault, frozen=True, tag="crash before sending"):
+    """The process ends just before it sends the request, and starts again."""
+
+
+class CrashCommitted(_Fault, frozen=True, tag="crash after commit"):
+    """The process ends after the server has received the request; the request is carried out."""
+
+
+class CrashReplied(_Fault, frozen=True, tag="crash after reply"):
+    """The process ends when the reply has arrived, before its code learns of it."""
+
+
+class LostRequest(_Fault, frozen=True, tag="lost request"):
+    """The connection breaks before the server has seen the request. The client cannot know that."""
+
+
+class LostReply(_Fault, frozen=True, tag="lost reply"):
+    """The server carries out the request, and the connection breaks before the reply arrives."""
+
+
+class InterferingWrite(_Fault, frozen=True, tag="conflict"):
+    """Another client changes an annotation of the object just before the request arrives."""
+
+
+class StaleCache(_Fault, frozen=True, tag="stale cache"):
+    """From this request on, the watches of the process deliver nothing for a while."""
+
+    seconds: float = 5.0
+
+
+class Coalesced(_Fault, frozen=True, tag="coalesced events"):
+    """The watches of the process lose all events of a while, and expire: it sees only the state after them."""
+
+    seconds: float = 5.0
+
+
+class DroppedWatch(_Fault, frozen=True, tag="watch dropped"):
+    """All watches of the process break."""
+
+
+class SlowServer(_Fault, frozen=True, tag="slow server"):
+    """The reply takes this long."""
+
+    seconds: float = 8.0
+
+
+class Partition(_Fault, frozen=True, tag="partition"):
+    """From this request on, nothing passes between the process and the server for a while."""
+
+    seconds: float = 30.0
+
+
+class ClockSkew(_Fault, frozen=True, tag="clock skew"):
+    """The wall clock of the process jumps by this many seconds."""
+
+    seconds: float = 120.0
+
+
+class CutDeletion(_Fault, frozen=True, tag="crash during a deletecollection"):
+    """The process ends when the first object of a deletecollection is deleted; the others stay."""
+
+
+class ChildEdited(_Fault, frozen=True, tag="child edited"):
+    """Another client changes a field of the object that the process has just written."""
+
+
+class ChildDeleted(_Fault, frozen=True, tag="child deleted"):
+    """Another client deletes the object that the process has just written."""
+
+
+Fault: TypeAlias = (
+    CrashBefore
+    | CrashCommitted
+    | CrashReplied
+    | LostRequest
+    | LostReply
+    | InterferingWrite
+    | StaleCache
+    | Coalesced
+    | DroppedWatch
+    | SlowServer
+    | Partition
+    | ClockSkew
+    | CutDeletion
+    | ChildEdited
+    | ChildDeleted
+)
+
+
+def fault_name(fault: Fault) -> str:
+    """The name of a fault in reports."""
+    return str(fault.__struct_config__.tag)

@@ -1,0 +1,125 @@
+"""Places: the requests at which a schedule can put a fault.
+
+Guarantee: the same run has the same places, in every process. A place names no address, no time and no uid.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import msgspec
+
+from steersman.wire import HttpRequest, ResourcePath, parse_path
+
+_VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+#: What the resource of a call of an external system begins with.
+EXTERNAL = "external:"
+_WRITES = frozenset({"create", "update", "patch", "apply", "delete", "deletecollection"})
+
+
+class Place(msgspec.Struct, frozen=True, order=True, kw_only=True):
+    """One request of an actor: the ``occurrence``-th one with this verb and target."""
+
+    actor: str
+    verb: str
+    #: The resource as in RBAC (``sites/status``); a path for other requests.
+    resource: str
+    #: ``namespace/name``, or what is known of it.
+    key: str = ""
+    occurrence: int = 1
+
+    @property
+    def is_write(self) -> bool:
+        """Whether the request can change something."""
+        return self.verb in _WRITES or self.is_external
+
+    @property
+    def is_external(self) -> bool:
+        """Whether it is a call of an external system."""
+        return self.resource.startswith(EXTERNAL)
+
+    @property
+    def target(self) -> str:
+        """The verb, the resource and the object in words."""
+        return f"{self.verb} {self.resource}{f' {self.key}' if self.key else ''}"
+
+    def __str__(self) -> str:
+        return f"{self.actor}: {self.target}" + (f" ({_ordinal(self.occurrence)})" if self.occurrence > 1 else "")
+
+
+class PlaceCounter:
+    """Names the requests of a run."""
+
+    def __init__(self) -> None:
+        self._seen: Counter[tuple[str, str, str, str]] = Counter()
+
+    def place_of(self, actor: str, request: HttpRequest) -> Place:
+        """The place of the next request of an actor."""
+        return self.named(actor, *described(request))
+
+    def named(self, actor: str, verb: str, resource: str, key: str) -> Place:
+        """The place of the next event of this sort."""
+        self._seen[actor, verb, resource, key] += 1
+        times = self._seen[actor, verb, resource, key]
+        return Place(actor=actor, verb=verb, resource=resource, key=key, occurrence=times)
+
+
+def described(request: HttpRequest) -> tuple[str, str, str]:
+    """The verb, resource and key of a request."""
+    path = resource_path(request)
+    if path is None:
+        return request.method.lower(), request.path, ""
+    resource = f"{path.resource}/{path.subresource}" if path.subresource else path.resource
+    return _verb(request, path), resource, _key(request, path)
+
+
+def resource_path(request: HttpRequest) -> ResourcePath | None:
+    """The resource that a request concerns; None for discovery and the like."""
+    try:
+        return parse_path(request.path)
+    except ValueError:
+        return None
+
+
+def _verb(request: HttpRequest, path: ResourcePath) -> str:
+    if request.method == "GET":
+        if path.name:
+            return "get"
+        return "watch" if any(name == "watch" and value in {"1", "true"} for name, value in request.query) else "list"
+    if request.method == "DELETE" and not path.name:
+        return "deletecollection"
+    if request.method == "PATCH" and (request.header("Content-Type") or "").startswith("application/apply-patch"):
+        return "apply"
+    return _VERBS.get(request.method, request.method.lower())
+
+
+def _key(request: HttpRequest, path: ResourcePath) -> str:
+    name = path.name or ""
+    if not name and request.method == "POST":
+        name = _name_in(request.body or b"")
+    return f"{path.namespace}/{name}" if path.namespace else name
+
+
+class _Metadata(msgspec.Struct):
+    name: str = ""
+    generate_name: str = msgspec.field(default="", name="generateName")
+
+
+class _Named(msgspec.Struct):
+    metadata: _Metadata = msgspec.field(default_factory=_Metadata)
+
+
+_decoder = msgspec.json.Decoder(_Named)
+
+
+def _name_in(body: bytes) -> str:
+    try:
+        metadata = _decoder.decode(body).metadata
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return ""
+    return metadata.name or (f"{metadata.generate_name}*" if metadata.generate_name else "")
+
+
+def _ordinal(number: int) -> str:
+    suffix = "th" if 10 <= number % 100 <= 20 else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{suffix}"

@@ -1,0 +1,39 @@
+"""The store of a simulated server: it reports each commit at the moment when it happens."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from steersman.apiserver import MemoryStorage, Record
+
+#: Called with the key, and the value before and after.
+OnCommit = Callable[[str, bytes | None, bytes | None], None]
+
+
+class RecordedStorage(MemoryStorage):
+    """A store in memory that reports its commits."""
+
+    def __init__(self, on_commit: OnCommit) -> None:
+        super().__init__()
+        self._on_commit = on_commit
+        #: All values by key.
+        self.contents: dict[str, bytes] = {}
+
+    async def put(self, key: str, value: bytes, *, expect: int, ttl: float | None = None) -> Record:
+        """See `Storage.put`."""
+        before, _ = await self.get(key)
+        record = await super().put(key, value, expect=expect, ttl=ttl)
+        self.contents[key] = value
+        self._on_commit(key, before.value if before is not None else None, value)
+        return record
+
+    async def delete(self, key: str, *, expect: int) -> int:
+        """See `Storage.delete`."""
+        # A real store takes a moment, in which a server can notice that the client of a deletecollection is gone.
+        await asyncio.sleep(0)
+        before, _ = await self.get(key)
+        revision = await super().delete(key, expect=expect)
+        self.contents.pop(key, None)
+        self._on_commit(key, before.value if before is not None else None, None)
+        return revision

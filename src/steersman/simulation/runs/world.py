@@ -1,0 +1,430 @@
+"""One run: a server, the processes of an operator and a user, on one loop in virtual time.
+
+Guarantees
+- The same scenario, seed and faults give the same trace, in any process.
+- A crashed process starts again after a second, with a manager of its own and nothing of what it knew.
+- The run is settled when no message is on its way, no controller has work, and nothing was written for a while.
+- The server, its store and its controllers are the real ones; only the network and the clock are simulated.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Coroutine, Iterator
+from functools import partial
+from typing import Any, Literal
+
+import msgspec
+
+from steersman.aio import Actor
+from steersman.client import Client
+from steersman.controller import Controller, KeyRecord
+from steersman.controlplane import ControlPlane
+from steersman.manager import Manager
+from steersman.simulation.checks import Objects
+from steersman.simulation.runs.external_calls import ExternalCalls
+from steersman.simulation.runs.external_system import simulated_calls
+from steersman.simulation.runs.loop import SimulatedLoop
+from steersman.simulation.runs.meddler import Meddler
+from steersman.simulation.runs.module_state import ModuleState
+from steersman.simulation.runs.network import Decide, Network, served_exchange
+from steersman.simulation.runs.places import Place
+from steersman.simulation.runs.recorded_storage import RecordedStorage
+from steersman.simulation.runs.trace import Trace
+from steersman.simulation.runs.webhook_calls import WebhookCalls
+from steersman.simulation.scenario import Scenario
+from steersman.testing import answered_in_process
+
+#: Virtual seconds after which a crashed process runs again.
+_RESTART = 1.0
+#: Virtual seconds without a write after which a run can be settled.
+_QUIET = 2.0
+#: Virtual seconds that a key may ask to wait and still be waited for, and how often.
+_PATIENCE, _ROUNDS = 900.0, 3
+#: Virtual seconds after which a run that does not settle has failed, and how many turns of the loop it may take until then.
+_LIMIT, TURNS_MAX = 3600.0, 100_000
+#: How many keys of a controller are looked at, and named.
+_KEYS, _SHOWN = 4096, 3
+#: Kinds that are written all the time, and say nothing about progress.
+_LEASES = "coordination.k8s.io/leases/"
+_NOISE = (_LEASES, "allocations/", "core/events/", "events.k8s.io/events/")
+
+
+class NeverSettled(Exception):
+    """A run did not come to rest."""
+
+
+class Process:
+    """One process of the operator: it may crash and start again."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.starts = 0
+        self.actor: Actor | None = None
+        self.manager: Manager | None = None
+        self.task: asyncio.Task[None] | None = None
+        #: The reconciles of all incarnations, with the names of their controllers.
+        self.records: list[tuple[str, KeyRecord]] = []
+
+    @property
+    def controllers(self) -> tuple[Controller, ...]:
+        """The controllers that run now."""
+        if self.actor is None or not self.actor.alive or self.manager is None:
+            return ()
+        return self.manager.controllers
+
+    @property
+    def is_starting(self) -> bool:
+        """Whether it runs and has not begun to work."""
+        alive = self.actor is not None and self.actor.alive and self.manager is not None
+        return alive and self.manager is not None and self.manager.phase in {"starting", "syncing"}
+
+
+class World:
+    """One run of a scenario."""
+
+    def __init__(self, scenario: Scenario, *, seed: int, decide: Decide) -> None:
+        self.scenario = scenario
+        self.seed = seed
+        self.loop = SimulatedLoop(seed=self._seed_of("loop"))
+        self.trace = Trace()
+        self._server = Actor("server", seed=self._seed_of("server"))
+        self._user = Actor("user", seed=self._seed_of("user"))
+        self.network = Network(self._server, seed=self._seed_of("network"), trace=self.trace, decide=decide)
+        self.network.on_crash = self._crash
+        self.network.on_send = self._on_send
+        self.external = ExternalCalls(self.network, self.trace)
+        self.storage = RecordedStorage(self._on_commit)
+        self.processes = [
+            Process(f"operator-{n + 1}" if scenario.replicas > 1 else "operator") for n in range(scenario.replicas)
+        ]
+        #: The state of the store at each call of `User.settled`, and at the end.
+        self.states: list[dict[str, bytes]] = []
+        #: The checks that did not hold, with words, and those of `sometimes` that did: by their numbers.
+        self.failed_checks: dict[int, str] = {}
+        self.reached: set[int] = set()
+        #: The actor that created each object last, by the key; empty for the server's own controllers.
+        self.creators: dict[str, str] = {}
+        #: Writes that were sent while another process led.
+        self.deposed_writes: list[str] = []
+        #: What stopped a process that should run, or the workload.
+        self.failures: list[str] = []
+        #: Where the store has the objects of the operator's own kinds, and the resources that it reconciles.
+        self.own_prefixes: list[str] = []
+        self.primaries: frozenset[str] = frozenset()
+        self._plane: ControlPlane | None = None
+        self._registered: Any = None
+        self._modules: ModuleState | None = None
+        self._last_write = 0.0
+        self._waiting: asyncio.Future[None] | None = None
+        self._alarm: asyncio.TimerHandle | None = None
+
+    def _seed_of(self, what: str) -> int:
+        return int.from_bytes(hashlib.sha256(f"{self.seed} {what}".encode()).digest()[:8])
+
+    # running
+
+    def run(self) -> None:
+        """Run the scenario from the beginning to the end."""
+        self.loop.on_idle = self._on_idle
+        with self.trace.logs():
+            self.loop.run_until_complete(self._life())
+
+    async def _life(self) -> None:
+        plane = await self._as(self._server, self._boot())
+        admin = self.client_of(self._user)
+        manager = self.scenario.manager()
+        kinds = [*self.scenario.kinds, *manager.own_kinds]
+        self._modules = ModuleState(self.scenario, manager.own_kinds)
+        resources = [kind.__resource__ for kind in manager.own_kinds]
+        self.own_prefixes = [f"{resource.group}/{resource.plural}/" for resource in resources]
+        self.primaries = frozenset(
+            blueprint.primary.__resource__.plural
+            for blueprint in manager.blueprints
+            if isinstance(blueprint.primary, type)
+        )
+        await self._as(self._user, admin.install(*dict.fromkeys(kinds)) if kinds else _nothing())
+        if manager.webhooks.hooks:
+            await self._as(self._user, self._register(manager, admin, plane))
+        await plane.settled()
+        self.snapshot()
+        for process in self.processes:
+            self._start(process)
+        try:
+            await self._as(self._user, self._work(admin))
+            await self.settled()
+            self.snapshot()
+        except NeverSettled as error:
+            if not self.failures:
+                self.failures.append(str(error))
+
+    async def _work(self, client: Client) -> None:
+        try:
+            await self.scenario.workload(_User(self, client))
+        except NeverSettled:
+            raise
+        except Exception as error:  # noqa: BLE001 - a failure of the workload is a result of the run
+            self.failures.append(f"the workload failed: {type(error).__name__}: {error}")
+
+    async def _boot(self) -> ControlPlane:
+        plane = ControlPlane(storage=self.storage)
+        # Never left: the run ends with its process.
+        await plane.__aenter__()
+        self._plane = plane
+        self.network.meddle = Meddler(plane.server.handler).meddle
+        return plane
+
+    async def _register(self, manager: Manager, client: Client, plane: ControlPlane) -> None:
+        calls = WebhookCalls(tuple(manager.webhooks.hooks), self.network, self._running)
+        name = manager.name or "operator"
+        # Never left, as above.
+        self._registered = answered_in_process(calls, client, name, plane.server.webhooks.answer_in_process)
+        await self._registered.__aenter__()
+
+    def _running(self) -> list[tuple[Actor, Manager]]:
+        return [
+            (process.actor, process.manager)
+            for process in self.processes
+            if process.actor is not None and process.actor.alive and process.manager is not None
+        ]
+
+    def _as(self, actor: Actor, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+        return self.loop.create_task(work, context=actor.context.copy())
+
+    def client_of(self, actor: Actor, *, field_manager: str = "user") -> Client:
+        """A client that acts as an actor."""
+        assert self._plane is not None
+        transport = self.network.transport(actor, self._plane.server.handler)
+        return Client(
+            transport,
+            server="the simulated control plane",
+            field_manager=field_manager,
+            user_agent=field_manager,
+            namespace="default",
+        )
+
+    # processes
+
+    def _start(self, process: Process) -> None:
+        process.starts += 1
+        seed = self._seed_of(f"{process.name} {process.starts}")
+        process.actor = actor = Actor(process.name, seed=seed)
+        self.trace.add(process.name, "start", "starts" if process.starts == 1 else "starts again")
+        # Processes share their modules here: with several, what one has put there cannot be told from the rest.
+        if process.starts > 1 and len(self.processes) == 1 and self._modules is not None:
+            for name in self._modules.restore():
+                self.trace.add(process.name, "note", f"starts without what it kept in the module variable {name}")
+        process.task = self._as(actor, self._operate(process, actor))
+
+    async def _operate(self, process: Process, actor: Actor) -> None:
+        simulated_calls.set(self.external)
+        try:
+            manager = process.manager = self.scenario.manager()
+            manager.watchdog = 0
+            manager.on_reconcile(partial(self._on_reconcile, process))
+            client = self.client_of(actor, field_manager=manager.name or "operator")
+            await manager.run(client, signals=False)
+        except Exception as error:  # noqa: BLE001 - a failure of the operator is a result of the run
+            self.failures.append(f"{process.name} ended: {type(error).__name__}: {error}")
+            self._give_up()
+
+    def _on_reconcile(self, process: Process, controller: str, record: KeyRecord) -> None:
+        process.records.append((controller, record))
+        words = f"{controller} reconciled {record.request}: {record.result}"
+        self.trace.add(process.name, "reconcile", words + (f": {record.last_error}" if record.failures else ""))
+        if record.loop:
+            # It would go on until the limit: an oracle reports it.
+            self._give_up()
+        if process.actor is not None:
+            self.network.reconciled(process.actor, controller, str(record.request))
+
+    def _crash(self, actor: Actor, why: str) -> None:
+        process = next(process for process in self.processes if process.actor is actor)
+        self.trace.add(process.name, "crash", why)
+        actor.alive = False
+        self.network.cut(actor)
+        self.network.schedule(self.loop.time() + _RESTART, self._start, process)
+
+    def snapshot(self) -> None:
+        """Keep the state of the store and of all external systems."""
+        contents = dict(self.storage.contents)
+        self._check("eventually")
+        for name, system in sorted(self.external.systems.items()):
+            values = sorted(msgspec.json.encode({"value": value}, order="sorted") for value in system.objects.values())
+            contents |= {f"external/{name}/{number}": value for number, value in enumerate(values, start=1)}
+        self.states.append(contents)
+
+    # rest
+
+    def _on_commit(self, key: str, before: bytes | None, after: bytes | None) -> None:
+        if not key.startswith(_NOISE):
+            self._last_write = self.loop.time()
+            exchange = served_exchange.get()
+            by = exchange.actor.name if exchange is not None else ""
+            if before is None:
+                self.creators[key] = by
+            self.trace.add(
+                by or "server", "commit", _commit_words(key, before, after), key=key, before=before, after=after
+            )
+            if after is None and exchange is not None and exchange.on_deletion is not None:
+                exchange.on_deletion()
+            self._check("always")
+            self._check("sometimes")
+
+    def _check(self, when: Literal["always", "eventually", "sometimes"]) -> None:
+        for number, check in enumerate(self.scenario.checks):
+            if check.when == when and number not in self.failed_checks and number not in self.reached:
+                failure = check.failure(Objects(self.storage.contents))
+                if when == "sometimes" and not failure:
+                    self.reached.add(number)
+                elif when != "sometimes" and failure:
+                    self.failed_checks[number] = failure
+                    self.trace.add("server", "note", f"does not hold: {failure}")
+
+    def _on_send(self, actor: Actor, place: Place) -> None:
+        if not place.is_write or place.resource in {"leases", "events"} or not place.actor.startswith("operator"):
+            return
+        holders = [holder for holder in map(_holder, self.storage.contents.items()) if holder]
+        processes = {process.name for process in self.processes}
+        # A holder is named after its host, with a random suffix.
+        leaders = {holder.rpartition("_")[0] for holder in holders} & processes
+        if leaders and actor.name not in leaders:
+            self.deposed_writes.append(f"{place}, while {', '.join(sorted(leaders))} leads")
+
+    async def settled(self) -> None:
+        """Wait until nothing is left to do.
+
+        A key that asked to run later may still have something to do: it is waited for, a few times while it writes.
+        """
+        assert self._plane is not None
+        deadline = self.loop.time() + _LIMIT
+        rounds = 0
+        while True:
+            await self._rest(deadline)
+            await self._plane.settled()
+            wrote = self._last_write
+            last_run = self._last_run() if rounds < _ROUNDS else None
+            if last_run is not None:
+                rounds += 1
+                await asyncio.sleep(last_run + _QUIET)
+            if not self._is_busy() and self._last_write == wrote:
+                return
+
+    async def _rest(self, deadline: float) -> None:
+        if self.failures:
+            raise NeverSettled(self.failures[0])
+        self._waiting = self.loop.create_future()
+        timer = self.loop.call_at(deadline, self._give_up)
+        try:
+            await self._waiting
+        finally:
+            timer.cancel()
+            self._waiting = None
+
+    def _give_up(self) -> None:
+        if self._waiting is not None and not self._waiting.done():
+            self._waiting.set_exception(NeverSettled(self._why_busy()))
+
+    def _on_idle(self, when: float | None) -> bool:
+        if self._waiting is None or self._waiting.done():
+            return False
+        if self.loop.turns > TURNS_MAX:
+            self._give_up()
+            return True
+        if self._is_busy():
+            return False
+        rests_at = self._last_write + _QUIET
+        if self.loop.time() < rests_at:
+            if when is None or when > rests_at:
+                self.loop.call_at(rests_at, _noop)
+            return False
+        self._waiting.set_result(None)
+        return True
+
+    def _is_busy(self) -> bool:
+        if self.network.in_flight:
+            return True
+        # A crash of the leader is over when another process leads, or it does again.
+        if not any(process.controllers for process in self.processes):
+            return True
+        return any(
+            process.is_starting or any(_is_working(controller) for controller in process.controllers)
+            for process in self.processes
+        )
+
+    def _why_busy(self) -> str:
+        busy = [line for process in self.processes for line in _work_of(process)]
+        return f"the run did not settle: {'; '.join(busy) or 'something is written again and again'}"
+
+    def _last_run(self) -> float | None:
+        """In how many seconds the last of the keys runs that asked to run again soon enough."""
+        waits = [
+            record.next_run
+            for process in self.processes
+            for controller in process.controllers
+            for record in controller.statistics(keys=_KEYS).keys
+            if record.next_run is not None and record.next_run <= _PATIENCE
+        ]
+        return max(waits, default=None)
+
+
+class _User:
+    def __init__(self, world: World, client: Client) -> None:
+        self._world = world
+        self.client = client
+
+    async def settled(self) -> None:
+        """See `User.settled`."""
+        await self._world.settled()
+        self._world.snapshot()
+
+    async def sleep(self, seconds: float) -> None:
+        """See `User.sleep`."""
+        await asyncio.sleep(seconds)
+
+
+def _is_working(controller: Controller) -> bool:
+    """Whether a controller has work: a key of its own, or an event that a source has not passed on yet."""
+    return controller.busy or any(source.pending for source in controller.statistics(keys=0).sources)
+
+
+def _work_of(process: Process) -> Iterator[str]:
+    """What keeps a process busy."""
+    if process.is_starting:
+        yield f"{process.name} does not start working"
+    for controller in process.controllers:
+        if _is_working(controller):
+            failing = [record for record in controller.statistics(keys=_KEYS).keys if record.failures]
+            for record in failing[:_SHOWN]:
+                error = (record.last_error.strip().splitlines() or ["without words"])[-1]
+                yield f"controller {controller.name} fails for {record.request}: {error}"
+            if not failing:
+                yield f"{process.name}: controller {controller.name} keeps working"
+
+
+def _commit_words(key: str, before: bytes | None, after: bytes | None) -> str:
+    verb = "create" if before is None else "delete" if after is None else "change"
+    return f"{verb} {key}"
+
+
+class _LeaseSpec(msgspec.Struct, rename="camel"):
+    holder_identity: str = ""
+
+
+class _Lease(msgspec.Struct):
+    spec: _LeaseSpec = msgspec.field(default_factory=_LeaseSpec)
+
+
+def _holder(item: tuple[str, bytes]) -> str:
+    """Who holds a Lease; empty for other objects."""
+    key, value = item
+    return msgspec.json.decode(value, type=_Lease).spec.holder_identity if key.startswith(_LEASES) else ""
+
+
+def _noop() -> None:
+    pass
+
+
+async def _nothing() -> None:
+    pass

@@ -1,0 +1,1 @@
+"""Verdicts: whether a run ended as it must."""

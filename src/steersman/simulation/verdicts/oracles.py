@@ -1,0 +1,118 @@
+"""Oracles: what every run must fulfill, whatever its faults.
+
+- **rest**: the run settles, and no process ends by itself.
+- **state**: at each `User.settled`, and at the end, the store holds what it holds in the run without faults.
+- **crash**: no reconcile fails by a mistake of the program, and no exception is lost.
+- **calm**: no key is reconciled again and again, each time with a write.
+- **leader**: no process sends a write while another one leads.
+- **check**: the checks of the user hold.
+- **leak**: a run that ends without objects of the operator's own kinds ends without any that it made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from steersman.simulation.runs.schedules import Violation
+from steersman.simulation.runs.world import World
+from steersman.simulation.verdicts.states import Path, State, describe_key, differences, left_behind, normalized
+
+#: How many differences one violation names.
+_SHOWN = 4
+#: A key may be reconciled so many times more often than without faults.
+_TIMES, _MORE = 10, 50
+
+
+class Reference(msgspec.Struct, frozen=True, kw_only=True):
+    """The run without faults, to which others are compared."""
+
+    states: tuple[State, ...]
+    unstable: frozenset[Path] = frozenset()
+    reconciles: int = 0
+    turns: int = 0
+
+
+def reference_of(world: World) -> Reference:
+    """What a run without faults fixes for all others."""
+    return Reference(
+        states=tuple(map(normalized, world.states)),
+        reconciles=sum(len(process.records) for process in world.processes),
+        turns=world.loop.turns,
+    )
+
+
+def judged(world: World, reference: Reference | None) -> tuple[Violation, ...]:
+    """What a run did wrong; without a reference, what can be seen in the run alone."""
+    found = [*_rest(world), *_crashes(world)]
+    if reference is not None:
+        found += _states(world, reference)
+        found += _reconciles(world, reference)
+    found += _loops(world)
+    found += _leaks(world)
+    found += [Violation("leader", f"written by a deposed leader: {words}") for words in world.deposed_writes[:1]]
+    found += [Violation("check", words) for words in world.failed_checks.values()]
+    return tuple(found)
+
+
+def _rest(world: World) -> Iterator[Violation]:
+    for failure in world.failures:
+        yield Violation("rest", failure)
+
+
+def _crashes(world: World) -> Iterator[Violation]:
+    for process in world.processes:
+        crashed = {record.last_error: name for name, record in process.records if record.crashed}
+        for error, name in crashed.items():
+            yield Violation("crash", f"controller {name} crashed in a reconcile: {error.strip().splitlines()[-1]}")
+    for context in world.loop.unhandled:
+        error = context.get("exception")
+        words = f"{type(error).__name__}: {error}" if error is not None else str(context.get("message"))
+        yield Violation("crash", f"an exception was lost: {words}")
+
+
+def _states(world: World, reference: Reference) -> Iterator[Violation]:
+    if world.failures:
+        return
+    if len(world.states) != len(reference.states):
+        yield Violation("state", f"the workload reached {len(world.states)} states in place of {len(reference.states)}")
+        return
+    last = len(reference.states) - 1
+    for number, (expected, contents) in enumerate(zip(reference.states, world.states, strict=True)):
+        lines = differences(expected, normalized(contents), reference.unstable)
+        if lines:
+            when = "at the end" if number == last else f"after step {number}"
+            more = f" and {len(lines) - _SHOWN} more" if len(lines) > _SHOWN else ""
+            yield Violation("state", f"{when}: {'; '.join(lines[:_SHOWN])}{more}")
+            return
+
+
+def _reconciles(world: World, reference: Reference) -> Iterator[Violation]:
+    reconciles = sum(len(process.records) for process in world.processes)
+    if reconciles > _TIMES * reference.reconciles + _MORE:
+        yield Violation("calm", f"{reconciles} reconciles, where a run without faults needs {reference.reconciles}")
+
+
+def _loops(world: World) -> Iterator[Violation]:
+    for process in world.processes:
+        loops: dict[tuple[str, str], str] = {}
+        for name, record in process.records:
+            if record.loop:
+                loops.setdefault((name, str(record.request)), record.loop)
+        for (name, request), loop in loops.items():
+            yield Violation("calm", f"controller {name} reconciles {request} again and again: {loop}")
+
+
+def _leaks(world: World) -> Iterator[Violation]:
+    if world.failures or not world.states:
+        return
+    first, last = normalized(world.states[0]), normalized(world.states[-1])
+    own = tuple(world.own_prefixes)
+    if not own or any(key.startswith(own) for key in last):
+        return
+    left = [key for key in left_behind(first, last) if world.creators.get(key, "operator").startswith("operator")]
+    if left:
+        yield Violation(
+            "leak", f"left behind when everything was deleted: {', '.join(map(describe_key, left[:_SHOWN]))}"
+        )

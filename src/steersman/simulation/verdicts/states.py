@@ -1,0 +1,148 @@
+"""States of the store, made comparable: what differs from run to run by nature is taken out.
+
+Guarantee: everything that is taken out is in this module, with its reason.
+
+- Uids, resource versions, generations and managed fields: the server counts them anew in each run. A uid that refers to an
+  object becomes the object's name.
+- Times: a run with faults takes longer.
+- Leases, Events, and the allocations of addresses: they record what happened, not what is wanted.
+- The random part of a generated name: objects with a prefix are numbered in the order of their contents.
+- Values that differ between two runs without faults (`unstable_paths`): such as a password that the operator generates.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, TypeAlias, cast
+
+import msgspec
+
+from steersman.simulation.runs.meddler import TOUCHED
+
+#: Objects by their key in the store, normalized.
+State: TypeAlias = dict[str, Any]
+#: The key of an object, and the path of a value in it.
+Path: TypeAlias = tuple[str, ...]
+
+#: Records of what happened.
+_RECORDS = ("coordination.k8s.io/leases/", "core/events/", "events.k8s.io/events/", "allocations/")
+#: Counted or set anew in each run.
+_METADATA = ("uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "selfLink")
+_OBSERVED = frozenset({"observedGeneration", "resourceVersion"})
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
+
+
+def normalized(contents: Mapping[str, bytes]) -> State:
+    """The comparable state of a store's contents."""
+    trees: dict[str, dict[str, Any]] = {}
+    for key, value in contents.items():
+        if not key.startswith(_RECORDS):
+            tree = msgspec.json.decode(value)
+            if isinstance(tree, dict):
+                trees[key] = cast("dict[str, Any]", tree)
+    names = _names(trees)
+    uids = {uid: names[key] for key, tree in trees.items() if (uid := tree.get("metadata", {}).get("uid"))}
+    return dict(sorted((names[key], _clean(tree, uids)) for key, tree in trees.items()))
+
+
+def _names(trees: Mapping[str, dict[str, Any]]) -> dict[str, str]:
+    """The keys, with numbers in place of generated suffixes."""
+    names = {key: key for key in trees}
+    generated: dict[str, list[str]] = {}
+    for key, tree in trees.items():
+        prefix = tree.get("metadata", {}).get("generateName")
+        if prefix and key.rpartition("/")[2].startswith(prefix):
+            generated.setdefault(f"{key.rpartition('/')[0]}/{prefix}", []).append(key)
+    for prefix, keys in generated.items():
+        ordered = sorted(keys, key=lambda key: msgspec.json.encode(_clean(trees[key], {}), order="sorted"))
+        names |= {key: f"{prefix}*{number}" for number, key in enumerate(ordered, start=1)}
+    return names
+
+
+def _clean(tree: dict[str, Any], uids: Mapping[str, str]) -> dict[str, Any]:
+    metadata = {name: value for name, value in tree.get("metadata", {}).items() if name not in _METADATA}
+    if metadata.get("generateName"):
+        metadata.pop("name", None)
+    annotations = metadata.get("annotations")
+    if isinstance(annotations, dict) and TOUCHED in annotations:
+        kept = {name: value for name, value in cast("dict[str, Any]", annotations).items() if name != TOUCHED}
+        metadata = {**metadata, "annotations": kept} if kept else _without(metadata, "annotations")
+    return _neutral({**tree, "metadata": metadata}, uids)
+
+
+def _without(tree: dict[str, Any], name: str) -> dict[str, Any]:
+    return {key: value for key, value in tree.items() if key != name}
+
+
+def _neutral(value: Any, uids: Mapping[str, str]) -> Any:
+    if isinstance(value, dict):
+        items = cast("dict[str, Any]", value).items()
+        return {name: "*" if name in _OBSERVED else _neutral(each, uids) for name, each in items}
+    if isinstance(value, list):
+        return [_neutral(each, uids) for each in cast("list[Any]", value)]
+    if isinstance(value, str):
+        if value in uids:
+            return f"uid of {uids[value]}"
+        return _TIME.sub("TIME", value)
+    return value
+
+
+# differences
+
+
+def differences(expected: State, state: State, unstable: frozenset[Path] = frozenset()) -> list[str]:
+    """How a state differs from what is expected, one line for each value, or object."""
+    lines: list[str] = []
+    for key in dict.fromkeys((*expected, *state)):
+        if key not in state:
+            lines.append(f"{describe_key(key)} is missing")
+        elif key not in expected:
+            lines.append(f"{describe_key(key)} is left behind")
+        else:
+            lines += [
+                f"{describe_key(key)}: {'.'.join(path)} is {_shown(new)} and should be {_shown(old)}"
+                for path, old, new in _leaves(expected[key], state[key], ())
+                if (key, *path) not in unstable
+            ]
+    return lines
+
+
+def unstable_paths(one: State, other: State) -> frozenset[Path]:
+    """The values that differ between two runs without faults."""
+    return frozenset((key, *path) for key in one if key in other for path, _, _ in _leaves(one[key], other[key], ()))
+
+
+_ABSENT = object()
+
+
+def _leaves(old: Any, new: Any, path: Path) -> Iterator[tuple[Path, Any, Any]]:
+    if isinstance(old, dict) and isinstance(new, dict):
+        one, other = cast("dict[str, Any]", old), cast("dict[str, Any]", new)
+        for name in dict.fromkeys((*one, *other)):
+            yield from _leaves(one.get(name, _ABSENT), other.get(name, _ABSENT), (*path, name))
+    elif isinstance(old, list) and isinstance(new, list) and len(cast("list[Any]", old)) == len(cast("list[Any]", new)):
+        for index, (one, other) in enumerate(zip(cast("list[Any]", old), cast("list[Any]", new), strict=True)):
+            yield from _leaves(one, other, (*path, str(index)))
+    elif old != new:
+        yield path, old, new
+
+
+def _shown(value: Any) -> str:
+    if value is _ABSENT:
+        return "absent"
+    text = msgspec.json.encode(value).decode()
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def describe_key(key: str) -> str:
+    """The object of a key in words: ``core/secrets/shop/home`` is ``secrets shop/home``."""
+    _, _, rest = key.partition("/")
+    resource, _, name = rest.partition("/")
+    return f"{resource} {name}"
+
+
+def left_behind(before: State, after: State, ignored: Iterable[str] = ()) -> list[str]:
+    """The objects that a state has and an earlier one had not."""
+    skipped = tuple(ignored)
+    return [key for key in after if key not in before and not key.startswith(skipped)]
