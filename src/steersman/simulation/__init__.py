@@ -7,4 +7,68 @@ Guarantees
 - The same seed, code and Python version give the same run, in any process.
 - A fault is one that a real cluster can produce.
 - A violation comes with the smallest schedule that shows it, as a file that replays it.
+
+Names are imported on first use, because pytest loads the plugin of this package in every run.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from steersman._lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from steersman.simulation.checks import (
+        Check as Check,
+        Objects as Objects,
+        always as always,
+        eventually as eventually,
+        sometimes as sometimes,
+    )
+    from steersman.simulation.exploration.exploration import ALL_FAULTS as ALL_FAULTS, Exploration as Exploration
+    from steersman.simulation.programs import program as program
+    from steersman.simulation.regressions import (
+        Regression as Regression,
+        Replay as Replay,
+        keep_finding as keep_finding,
+        read_regression as read_regression,
+        replayed as replayed,
+    )
+    from steersman.simulation.report import Finding as Finding, Report as Report, simulate as simulate
+    from steersman.simulation.runs.external_system import (
+        ExternalFailure as ExternalFailure,
+        ExternalSystem as ExternalSystem,
+    )
+    from steersman.simulation.runs.faults import Fault as Fault, fault_name as fault_name
+    from steersman.simulation.runs.schedules import Schedule as Schedule, Violation as Violation
+    from steersman.simulation.scenario import Scenario as Scenario, User as User
+    from steersman.simulation.stories import PageContents as PageContents, Story as Story, story_page as story_page
+else:
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "steersman.simulation.checks": ["Check", "Objects", "always", "eventually", "sometimes"],
+            "steersman.simulation.exploration.exploration": ["ALL_FAULTS", "Exploration"],
+            "steersman.simulation.runs.external_system": ["ExternalFailure", "ExternalSystem"],
+            "steersman.simulation.runs.faults": ["Fault", "fault_name"],
+            "steersman.simulation.regressions": ["Regression", "Replay", "keep_finding", "read_regression", "replayed"],
+            "steersman.simulation.programs": ["program"],
+            "steersman.simulation.report": ["Finding", "Report", "simulate"],
+            "steersman.simulation.scenario": ["Scenario", "User"],
+            "steersman.simulation.runs.schedules": ["Schedule", "Violation"],
+            "steersman.simulation.stories": ["PageContents", "Story", "story_page"],
+        },
+    )
+
+__all__ = [
+    "ExternalFailure",
+    "ExternalSystem",
+    "Objects",
+    "Report",
+    "Scenario",
+    "User",
+    "always",
+    "eventually",
+    "simulate",
+    "sometimes",
+]

@@ -1,0 +1,134 @@
+"""Branches of a run: forked processes that go on from the same moment.
+
+Guarantees
+- At most so many run at once; the forking process waits for one to end before it forks another.
+- A branch ends with a report, whatever its program does: a dead one is a report, too, and one that hangs is killed.
+- No branch outlives `finish` or `kill`.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import time
+import warnings
+from collections.abc import Callable
+from typing import NamedTuple, NoReturn
+
+#: Real seconds without a message after which a branch is killed.
+_HANGS_AFTER = 60.0
+_SIZE = 4
+
+
+class _Branch:
+    def __init__(self, pid: int, label: object) -> None:
+        self.pid = pid
+        self.label = label
+        self.last_message = time.monotonic()
+        self.received = bytearray()
+
+    def messages(self) -> list[bytes]:
+        """Take the messages that have arrived whole."""
+        whole: list[bytes] = []
+        while len(self.received) >= _SIZE:
+            size = int.from_bytes(self.received[:_SIZE])
+            if len(self.received) < _SIZE + size:
+                break
+            whole.append(bytes(self.received[_SIZE : _SIZE + size]))
+            del self.received[: _SIZE + size]
+        return whole
+
+
+class Message(NamedTuple):
+    """What a branch sent, or why it ended without sending anything more."""
+
+    label: object
+    data: bytes
+    failure: str = ""
+
+
+class Branches:
+    """Forks processes, and takes their messages."""
+
+    def __init__(self, jobs: int, on_message: Callable[[Message], None]) -> None:
+        self._jobs = max(1, jobs)
+        self._on_message = on_message
+        self._running: dict[int, _Branch] = {}
+        self._pipe: int | None = None
+
+    def branch(self, label: object) -> bool:
+        """Fork; True in the new process."""
+        while len(self._running) >= self._jobs:
+            self._receive()
+        reading, writing = os.pipe()
+        with warnings.catch_warnings():
+            # A branch runs nothing but the simulation, and ends without clean-up: other threads do not matter.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            pid = os.fork()
+        if pid:
+            os.close(writing)
+            self._running[reading] = _Branch(pid, label)
+            return False
+        os.close(reading)
+        for descriptor in self._running:
+            os.close(descriptor)
+        self._running = {}
+        if self._pipe is not None:
+            os.close(self._pipe)
+        self._pipe = writing
+        return True
+
+    def send(self, data: bytes) -> None:
+        """Send a message from this branch."""
+        assert self._pipe is not None
+        left = memoryview(len(data).to_bytes(_SIZE) + data)
+        while left:
+            left = left[os.write(self._pipe, left) :]
+
+    def end(self, data: bytes = b"") -> NoReturn:
+        """End this branch, with a last message if there is one."""
+        if data:
+            self.send(data)
+        os._exit(0)
+
+    def finish(self) -> None:
+        """Wait for all branches."""
+        while self._running:
+            self._receive()
+
+    def kill(self) -> None:
+        """End all branches at once."""
+        for descriptor, branch in self._running.items():
+            os.kill(branch.pid, signal.SIGKILL)
+            os.waitpid(branch.pid, 0)
+            os.close(descriptor)
+        self._running.clear()
+
+    def _receive(self) -> None:
+        """Take what has arrived; wait for something if nothing has."""
+        oldest = min(branch.last_message for branch in self._running.values())
+        ready, _, _ = select.select(list(self._running), (), (), max(0.0, oldest + _HANGS_AFTER - time.monotonic()))
+        for descriptor in ready:
+            branch = self._running[descriptor]
+            piece = os.read(descriptor, 1 << 16)
+            if not piece:
+                self._ended(descriptor, "")
+                continue
+            branch.last_message = time.monotonic()
+            branch.received.extend(piece)
+            for data in branch.messages():
+                self._on_message(Message(branch.label, data))
+        for descriptor, branch in list(self._running.items()):
+            if time.monotonic() - branch.last_message > _HANGS_AFTER:
+                os.kill(branch.pid, signal.SIGKILL)
+                self._ended(descriptor, f"the run did not end within {_HANGS_AFTER:g} real seconds")
+
+    def _ended(self, descriptor: int, failure: str) -> None:
+        branch = self._running.pop(descriptor)
+        os.close(descriptor)
+        _, status = os.waitpid(branch.pid, 0)
+        if not failure and status:
+            failure = f"the process of the run ended with {os.waitstatus_to_exitcode(status)}"
+        if failure:
+            self._on_message(Message(branch.label, b"", failure))

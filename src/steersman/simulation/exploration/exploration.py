@@ -1,0 +1,331 @@
+"""Explores the schedules of a scenario: every fault at every request, pairs, and random schedules.
+
+How it is fast: a run without faults is forked at each request, once for each fault that can happen there. The branch goes on
+with the fault to its end, so nothing before the fault is computed twice. The same schedule, replayed from the beginning in
+another process, gives the same run.
+"""
+
+from __future__ import annotations
+
+import gc
+import random
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import zip_longest
+from typing import Any, cast
+
+import msgspec
+
+from steersman.simulation.exploration.branches import Branches, Message
+from steersman.simulation.exploration.warm_up import warm_up
+from steersman.simulation.runs.faults import (
+    ChildDeleted,
+    ChildEdited,
+    ClockSkew,
+    Coalesced,
+    CrashBefore,
+    CrashCommitted,
+    CrashReplied,
+    CutDeletion,
+    DroppedWatch,
+    Fault,
+    InterferingWrite,
+    LostReply,
+    LostRequest,
+    Partition,
+    SlowServer,
+    StaleCache,
+)
+from steersman.simulation.runs.places import Place
+from steersman.simulation.runs.schedules import PlacedFault, Result, Schedule, Violation
+from steersman.simulation.runs.tripwires import wired
+from steersman.simulation.runs.world import World
+from steersman.simulation.scenario import Scenario
+from steersman.simulation.verdicts.oracles import Reference, judged, reference_of
+from steersman.simulation.verdicts.states import unstable_paths
+
+#: Every kind of fault, as it is tried by default.
+ALL_FAULTS: tuple[Fault, ...] = (
+    CrashBefore(),
+    CrashCommitted(),
+    CrashReplied(),
+    LostRequest(),
+    LostReply(),
+    InterferingWrite(),
+    StaleCache(),
+    Coalesced(),
+    DroppedWatch(),
+    SlowServer(),
+    Partition(),
+    ClockSkew(),
+    CutDeletion(),
+    ChildEdited(),
+    ChildDeleted(),
+)
+#: Faults of a call of an external system.
+_EXTERNAL_FAULTS = (CrashBefore, CrashCommitted, LostRequest, LostReply, SlowServer)
+#: Elections are perturbed by partitions and skewed clocks.
+_LEASE_FAULTS = (Partition, ClockSkew, CrashCommitted)
+#: Faults that matter for reads, too.
+_READ_FAULTS = (LostReply, SlowServer)
+#: Verbs of an object that exists already.
+_CHANGES = frozenset({"update", "patch", "apply", "delete"})
+#: Verbs after which an object exists.
+_CONTENTS = frozenset({"create", "update", "patch", "apply"})
+
+#: How many faults a random schedule has at most.
+_FAULTS_MAX = 4
+#: How often another fault of a schedule strikes where the program repeats a request.
+_REPEATED = 0.25
+
+OnResult = Callable[[Result], None]
+
+
+def applicable(place: Place, faults: Sequence[Fault], primaries: frozenset[str]) -> Iterator[Fault]:
+    """The faults that can make a difference at a place."""
+    return (fault for fault in faults if _matters(fault, place, primaries))
+
+
+def _matters(fault: Fault, place: Place, primaries: frozenset[str]) -> bool:  # noqa: PLR0911 - one for each sort of place
+    if not place.actor.startswith("operator") or place.resource.startswith("/") or place.resource == "events":
+        return False
+    if place.verb == "reconcile":
+        return isinstance(fault, CrashBefore)
+    if place.is_external:
+        return isinstance(fault, _EXTERNAL_FAULTS)
+    if place.resource == "leases":
+        return isinstance(fault, _LEASE_FAULTS)
+    if not place.is_write:
+        return isinstance(fault, _READ_FAULTS) and place.verb != "watch"
+    if isinstance(fault, InterferingWrite):
+        return place.verb in _CHANGES
+    if isinstance(fault, CutDeletion):
+        return place.verb == "deletecollection"
+    if isinstance(fault, ChildEdited | ChildDeleted):
+        return place.verb in _CONTENTS and place.resource.partition("/")[0] not in primaries
+    return True
+
+
+class Exploration:
+    """Runs schedules of one scenario in other processes."""
+
+    def __init__(
+        self, scenario: Scenario, *, seed: int = 1, jobs: int = 2, faults: Sequence[Fault] = ALL_FAULTS
+    ) -> None:
+        self.scenario = scenario
+        self.seed = seed
+        self._jobs = jobs
+        self._faults = tuple(faults)
+        #: The run without faults; set by `prepare`.
+        self.reference: Reference | None = None
+        self.places: tuple[Place, ...] = ()
+        self._primaries: frozenset[str] = frozenset()
+
+    def prepare(self) -> tuple[Violation, ...]:
+        """Run without faults, twice: returns what is wrong already then."""
+        outcomes: list[_FaultFree] = []
+        failures: list[str] = []
+
+        def on_message(message: Message) -> None:
+            if message.failure:
+                failures.append(message.failure)
+            else:
+                outcomes.append(msgspec.msgpack.decode(message.data, type=_FaultFree))
+
+        branches = Branches(1, on_message)
+        for seed in (self.seed, self.seed, self.seed + 1):
+            if branches.branch(seed):
+                branches.end(msgspec.msgpack.encode(_run_free(self.scenario, seed)))
+        branches.finish()
+        if failures:
+            return (Violation("rest", f"without a fault: {failures[0]}"),)
+        one, again, other = outcomes
+        if parting := _parting(one, again):
+            return (parting,)
+        if one.violations or other.violations:
+            return one.violations or other.violations
+        unstable = frozenset[tuple[str, ...]]().union(
+            *(
+                unstable_paths(here, there)
+                for here, there in zip(one.reference.states, other.reference.states, strict=False)
+            )
+        )
+        self.reference = msgspec.structs.replace(one.reference, unstable=unstable)
+        self.places = one.places
+        self._primaries = one.primaries
+        return ()
+
+    def targets(self) -> list[PlacedFault]:
+        """Every fault at every place of the run without faults."""
+        return [
+            PlacedFault(fault, place)
+            for place in self.places
+            for fault in applicable(place, self._faults, self._primaries)
+        ]
+
+    # single faults
+
+    def singles(self, on_result: OnResult) -> None:
+        """Every single fault at every place."""
+        self._below(self._explore, on_result)
+
+    def _below(self, work: Callable[[OnResult], None], on_result: OnResult) -> None:
+        """Work in a process of its own, which forks the runs: this process stays as it is."""
+        outer = Branches(1, lambda message: on_result(_result_of(message, self.seed)))
+        if outer.branch(()):
+            if self.reference is not None:
+                warm_up(self.scenario, _objects(self.reference), seed=self.seed)
+            # The collector would touch pages that the runs share with this process.
+            gc.collect()
+            gc.freeze()
+            gc.disable()
+            work(lambda result: outer.send(msgspec.json.encode(result)))
+            outer.end()
+        outer.finish()
+
+    def _explore(self, on_result: OnResult) -> None:
+        """Run without faults, and fork at each place for each fault."""
+        branches = Branches(self._jobs, lambda message: on_result(_result_of(message, self.seed)))
+        planned: list[PlacedFault] = []
+        began = [0.0]
+
+        def decide(place: Place) -> Fault | None:
+            if planned:
+                return None
+            for fault in applicable(place, self._faults, self._primaries):
+                placed = PlacedFault(fault, place)
+                if branches.branch((placed,)):
+                    world.loop.go_on()
+                    began[0] = time.process_time()
+                    planned.append(placed)
+                    return fault
+            return None
+
+        world = World(self.scenario, seed=self.seed, decide=decide)
+        try:
+            world.run()
+        except BaseException:
+            if not planned:
+                branches.kill()
+            raise
+        if planned:
+            branches.end(msgspec.json.encode(self._result(world, tuple(planned), began[0])))
+        branches.finish()
+
+    # schedules from the beginning
+
+    def runs(self, schedules: Iterable[Schedule], on_result: OnResult) -> None:
+        """Run schedules from the beginning, each in a process of its own."""
+
+        def run_each(on_result: OnResult) -> None:
+            branches = Branches(self._jobs, lambda message: on_result(_result_of(message, self.seed)))
+            for schedule in schedules:
+                if branches.branch(schedule.faults):
+                    began = time.process_time()
+                    world = World(self.scenario, seed=schedule.seed, decide=schedule.decide)
+                    world.run()
+                    branches.end(msgspec.json.encode(self._result(world, schedule.faults, began)))
+            branches.finish()
+
+        self._below(run_each, on_result)
+
+    def pairs(self, count: int) -> list[Schedule]:
+        """Sampled pairs of faults."""
+        generator, targets = random.Random(self.seed), self.targets()
+        schedules = (Schedule(seed=self.seed, faults=self._sampled(generator, targets, 2)) for _ in range(count))
+        return [schedule for schedule in schedules if len(schedule.faults) == 2]
+
+    def random_schedules(self, count: int) -> list[Schedule]:
+        """Schedules with one to four faults each, and seeds of their own."""
+        generator, targets = random.Random(self.seed), self.targets()
+        sizes = [generator.randint(1, _FAULTS_MAX) for _ in range(count)]
+        return [
+            Schedule(seed=self.seed + 1 + number, faults=self._sampled(generator, targets, size))
+            for number, size in enumerate(sizes)
+        ]
+
+    def _sampled(self, generator: random.Random, targets: list[PlacedFault], size: int) -> tuple[PlacedFault, ...]:
+        """Faults at up to so many places, also where the program repeats the request of an earlier one.
+
+        A repetition is no place of the run without faults: it is the next occurrence of the request.
+        """
+        chosen: dict[Place, PlacedFault] = {}
+        for _ in range(size):
+            candidates = [target for target in targets if target.place not in chosen]
+            again = [
+                target for placed in chosen.values() for target in self._next(placed) if target.place not in chosen
+            ]
+            if again and (not candidates or generator.random() < _REPEATED):
+                candidates = again
+            if candidates:
+                target = generator.choice(candidates)
+                chosen[target.place] = target
+        return tuple(chosen.values())
+
+    def _next(self, placed: PlacedFault) -> list[PlacedFault]:
+        place = msgspec.structs.replace(placed.place, occurrence=placed.place.occurrence + 1)
+        return [PlacedFault(fault, place) for fault in applicable(place, self._faults, self._primaries)]
+
+    def _result(self, world: World, faults: tuple[PlacedFault, ...], began: float) -> Result:
+        violations = judged(world, self.reference)
+        return Result(
+            schedule=Schedule(seed=world.seed, faults=faults),
+            violations=violations,
+            fired=tuple(PlacedFault(fault, place) for fault, place in world.network.fired),
+            seconds=time.process_time() - began,
+            turns=world.loop.turns,
+            requests=sum(entry.sort == "request" for entry in world.trace),
+            reached=frozenset(world.reached),
+        )
+
+
+class _FaultFree(msgspec.Struct, frozen=True, kw_only=True):
+    reference: Reference
+    places: tuple[Place, ...]
+    primaries: frozenset[str]
+    violations: tuple[Violation, ...]
+    #: What happened, in order.
+    lines: tuple[str, ...]
+    #: The lines of the program that asked the machine for time, chance or a socket.
+    machine_calls: tuple[str, ...]
+
+
+def _run_free(scenario: Scenario, seed: int) -> _FaultFree:
+    places: list[Place] = []
+    world = World(scenario, seed=seed, decide=places.append)
+    with wired() as calls:
+        world.run()
+    return _FaultFree(
+        reference=reference_of(world),
+        places=tuple(places),
+        primaries=world.primaries,
+        violations=judged(world, None),
+        lines=tuple(str(entry) for entry in world.trace if entry.sort != "log"),
+        machine_calls=tuple(calls),
+    )
+
+
+def _parting(one: _FaultFree, again: _FaultFree) -> Violation | None:
+    """Where two runs of one schedule part, and why."""
+    for here, there in zip_longest(one.lines, again.lines, fillvalue="the end of the run"):
+        if here != there:
+            calls = ", ".join(one.machine_calls) or "none was seen; datetime.now and hash order leave no mark"
+            return Violation(
+                "repeat",
+                f"two runs with one seed part here: {here}, and {there}. Lines that ask the machine for time, chance or"
+                f" a socket: {calls}. Use steersman.utc_now and steersman.aio.randomness, or an ExternalSystem",
+            )
+    return None
+
+
+def _objects(reference: Reference) -> dict[str, Any]:
+    """All objects that the run without faults makes."""
+    first, *others = reference.states
+    return {key: tree for state in others for key, tree in state.items() if key not in first}
+
+
+def _result_of(message: Message, seed: int) -> Result:
+    if not message.failure:
+        return msgspec.json.decode(message.data, type=Result)
+    faults = cast("tuple[PlacedFault, ...]", message.label)
+    return Result(schedule=Schedule(seed=seed, faults=faults), violations=(Violation("rest", message.failure),))

@@ -1,0 +1,75 @@
+"""The files of regressions: their names, and what they hold."""
+
+from __future__ import annotations
+
+import re
+from itertools import count
+from pathlib import Path
+
+import msgspec
+
+from steersman.simulation.report import Finding
+from steersman.simulation.runs.schedules import PlacedFault, Schedule, Violation, write_schedule
+
+#: Words of an oracle that say when, not what: ``at the end:``, ``after step 2:``.
+_WHEN = re.compile(r"^(at the end|after step \d+): ")
+#: What a name can do without: names of objects, numbers, and small words.
+_SMALL = re.compile(r"\S*/\S*|\d+|\b(a|an|and|at|be|is|of|should|the|was|when)\b")
+#: How many words of a violation name its file.
+_WORDS = 6
+
+
+class Regression(msgspec.Struct, frozen=True, kw_only=True):
+    """A schedule that failed once."""
+
+    path: Path
+    #: The scenario that it belongs to.
+    scenario: str
+    schedule: Schedule
+    #: What was wrong then.
+    violations: tuple[Violation, ...] = ()
+
+
+class _Content(msgspec.Struct, kw_only=True):
+    seed: int
+    scenario: str = ""
+    faults: tuple[PlacedFault, ...] = ()
+    violations: tuple[Violation, ...] = ()
+
+
+def read_regression(path: Path) -> Regression:
+    """The schedule in a file. Raises ValueError if it holds none, OSError if it cannot be read."""
+    content = msgspec.json.decode(path.read_bytes(), type=_Content)
+    return Regression(
+        path=path,
+        scenario=content.scenario,
+        schedule=Schedule(seed=content.seed, faults=content.faults),
+        violations=content.violations,
+    )
+
+
+def regressions_in(folder: Path, scenario: str) -> list[Regression]:
+    """The regressions of a scenario in a folder, by name."""
+    found = [read_regression(path) for path in sorted(folder.glob("*.json"))]
+    return [regression for regression in found if regression.scenario == scenario]
+
+
+def keep_finding(folder: Path, finding: Finding, *, scenario: str) -> Path:
+    """Keep the schedule of a finding in a file named after its violation; returns its path."""
+    name = _name(finding)
+    for number in count(1):
+        path = folder / (f"{name}.json" if number == 1 else f"{name}-{number}.json")
+        if not path.exists():
+            write_schedule(path, finding.schedule, scenario=scenario, violations=finding.violations)
+            return path
+        kept = read_regression(path)
+        if (kept.scenario, kept.schedule) == (scenario, finding.schedule):
+            return path
+    raise AssertionError
+
+
+def _name(finding: Finding) -> str:
+    """``secret-left-behind``."""
+    told = finding.story.violations if finding.story is not None else tuple(map(str, finding.violations))
+    words = re.findall(r"[a-z]+", _SMALL.sub(" ", _WHEN.sub("", told[0]).lower())) if told else []
+    return "-".join(words[:_WORDS]) or "violation"

@@ -1,0 +1,134 @@
+"""`simulate` finds what a fault breaks, and nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+import random  # noqa: TID251 - what a program must not use
+from collections.abc import Awaitable, Callable
+
+from steersman import Context, Done, Manager, ObjectMeta, Request, Resource, Spec, Status
+from steersman.kinds.core_v1 import ConfigMap
+from steersman.simulation import ExternalSystem, Objects, User, always, simulate, sometimes
+from steersman.simulation.runs.faults import CrashBefore, CrashCommitted, LostReply
+
+
+class OrderSpec(Spec):
+    amount: int = 0
+
+
+class OrderStatus(Status):
+    paid: bool = False
+
+
+class Order(Resource[OrderSpec, OrderStatus], group="simulation.example.com", version="v1"):
+    """Something to pay, once."""
+
+
+bank = ExternalSystem("bank")
+
+
+async def pay_blindly(order: Order) -> None:
+    """Pay without looking: a second call pays again."""
+    await bank.call("pay", order.key.name, lambda: bank.add({"order": order.key.name, "amount": order.spec.amount}))
+
+
+async def pay_once(order: Order) -> None:
+    """Pay under the order's own id: a second call changes nothing."""
+    payment = {"order": order.key.name, "amount": order.spec.amount}
+    await bank.call("pay", order.key.name, lambda: bank.add(payment, order.key.name))
+
+
+def operator(pay: Callable[[Order], Awaitable[None]]) -> Manager:
+    """An operator that pays orders, keeps a receipt and reports it."""
+    manager = Manager(name="orders")
+
+    async def reconcile(ctx: Context, request: Request) -> Done:
+        order = await ctx.client.find(Order, request.key)
+        if order is None or order.deleting:
+            return Done()
+        if not (order.status and order.status.paid):
+            await pay(order)
+        receipt = ConfigMap(metadata=ObjectMeta(name=order.key.name, namespace=request.key.namespace))
+        receipt.data = {"amount": str(order.spec.amount)}
+        await ctx.client.apply(receipt, owner=order, force=True)
+        order.status = OrderStatus(paid=True)
+        await ctx.client.save(order)
+        return Done()
+
+    manager.controller(Order).owns(ConfigMap).run_with(reconcile)
+    return manager
+
+
+async def buy(user: User) -> None:
+    """One order is made, and paid."""
+    await user.client.create(Order(metadata=ObjectMeta(name="shoes"), spec=OrderSpec(amount=80)))
+    await user.settled()
+
+
+def test_an_effect_that_a_crash_doubles_is_found() -> None:
+    report = simulate(lambda: operator(pay_blindly), buy)
+    assert not report.ok
+    crash = next(finding for finding in report.findings if finding.schedule.faults[0].fault == CrashCommitted())
+    assert len(crash.schedule.faults) == 1
+    assert "bank 2 is left behind" in str(crash)
+
+
+def test_an_effect_with_an_id_of_its_own_survives_every_fault() -> None:
+    report = simulate(lambda: operator(pay_once), buy, pairs=20, random_schedules=20)
+    assert report.ok, str(report)
+    assert report.schedules > 40
+
+
+def test_every_request_is_disturbed_in_every_way() -> None:
+    report = simulate(lambda: operator(pay_once), buy, faults=(CrashBefore(), CrashCommitted(), LostReply()))
+    for write in ("apply configmaps", "update orders/status", "pay external:bank"):
+        assert set(report.coverage[write]) == {"crash before sending", "crash after commit", "lost reply"}, write
+
+
+def test_a_run_starts_with_new_modules() -> None:
+    first = simulate(lambda: operator(pay_once), buy, faults=(CrashBefore(),))
+    again = simulate(lambda: operator(pay_once), buy, faults=(CrashBefore(),))
+    assert not bank.objects
+    assert first.ok
+    assert again.ok
+
+
+def test_the_checks_of_a_user() -> None:
+    def paid_with_receipt(objects: Objects) -> bool:
+        paid = [order for order in objects.list(Order) if order.status and order.status.paid]
+        return all(objects.get(ConfigMap, f"default/{order.key.name}") is not None for order in paid)
+
+    checks = [
+        always(paid_with_receipt, "a paid order has a receipt"),
+        sometimes(lambda objects: len(objects.list(Order)) > 1, "two orders at once"),
+    ]
+    report = simulate(lambda: operator(pay_once), buy, checks=checks, faults=(CrashBefore(),))
+    assert not report.findings, str(report)
+    assert report.never == ("two orders at once",)
+    assert not report.ok
+
+
+def test_chance_of_the_machine_is_named() -> None:
+    async def pay_with_number(order: Order) -> None:
+        number = random.randint(0, 10**9)
+        await bank.call("pay", f"{order.key.name}-{number}", lambda: bank.add(1, order.key.name))
+
+    report = simulate(lambda: operator(pay_with_number), buy)
+    (violation,) = report.without_faults
+    assert "random.randint at" in violation.words
+    assert __file__ in violation.words
+
+
+def test_sockets_are_refused_with_the_line_that_asks() -> None:
+    async def pay_over_the_network(order: Order) -> None:
+        await asyncio.open_connection("127.0.0.1", 1)
+
+    report = simulate(lambda: operator(pay_over_the_network), buy, faults=())
+    assert "NotSimulated" in str(report), str(report)
+    assert __file__ in str(report)
+
+
+def test_one_manager_for_two_starts_is_refused() -> None:
+    manager = operator(pay_once)
+    report = simulate(lambda: manager, buy)
+    assert "build a new one in setup" in str(report)
