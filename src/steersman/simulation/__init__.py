@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         eventually as eventually,
         sometimes as sometimes,
     )
+    from steersman.simulation.derivation import NoValidObject as NoValidObject, derived_workload as derived_workload
     from steersman.simulation.exploration.exploration import ALL_FAULTS as ALL_FAULTS, Exploration as Exploration
     from steersman.simulation.programs import program as program
     from steersman.simulation.regressions import (
@@ -48,6 +49,7 @@ else:
         __name__,
         {
             "steersman.simulation.checks": ["Check", "Objects", "always", "eventually", "sometimes"],
+            "steersman.simulation.derivation": ["NoValidObject", "derived_workload"],
             "steersman.simulation.exploration.exploration": ["ALL_FAULTS", "Exploration"],
             "steersman.simulation.runs.external_system": ["ExternalFailure", "ExternalSystem"],
             "steersman.simulation.runs.faults": ["Fault", "fault_name"],
@@ -68,6 +70,7 @@ __all__ = [
     "Scenario",
     "User",
     "always",
+    "derived_workload",
     "eventually",
     "simulate",
     "sometimes",
