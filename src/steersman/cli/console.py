@@ -2,7 +2,7 @@
 
 Guarantees
 - Text from services, servers, files and objects cannot control a terminal: control characters are shown escaped, also
-  in tracebacks, warnings, and errors of the command line. Only our own colors are escape sequences.
+  in tracebacks, warnings, and errors of the command line. Only our own colors and bar are escape sequences.
 - Output for programs (`show_data`) is exact, unless a terminal shows it.
 - Every line of a failure after its first is indented, so that no text in it can forge a message of ours.
 - Colors are used only on a terminal, and not if ``NO_COLOR`` is set.
@@ -20,7 +20,7 @@ import warnings
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Any, Final, TextIO
+from typing import Any, Final, Self, TextIO
 
 from steersman._version import __version__
 from steersman.cli.failure import Failure
@@ -28,6 +28,9 @@ from steersman.telemetry import MessageFormatter, indented, painted, rendered, v
 
 #: Before each line that belongs to the message above it.
 _INDENT: Final = "  "
+#: The length of a progress bar, and how many lines are written in its place.
+_BAR: Final = 40
+_PLAIN_LINES: Final = 4
 
 
 def has_colors(environment: Mapping[str, str], descriptor: int = 1) -> bool:
@@ -87,6 +90,44 @@ def _writing_output() -> Generator[None]:
         raise
     except OSError as error:
         raise Failure(f"cannot write the output: {error.strerror}") from error
+
+
+class Progress:
+    """How far a command is: a bar on a terminal, four lines elsewhere, on stderr.
+
+    ``with Progress("schedules") as progress: progress.update(3, 100)``. The bar is gone after the block.
+    """
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._is_live = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+        self._shown = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._is_live and self._shown:
+            self._rewrite("")
+
+    def update(self, done: int, total: int) -> None:
+        """Show that so many of so many are done."""
+        steps = _BAR if self._is_live else _PLAIN_LINES
+        step = done * steps // max(total, done, 1)
+        if step == self._shown:
+            return
+        self._shown = step
+        words = f"{done} of {total} {self._what}"
+        if self._is_live:
+            self._rewrite(f"{'━' * step}{painted('━' * (_BAR - step), '2')} {words}")
+        else:
+            tell(words)
+
+    @staticmethod
+    def _rewrite(line: str) -> None:
+        sys.stderr.write("\r\x1b[K")
+        _write(sys.stderr, line)
+        sys.stderr.flush()
 
 
 class ConsoleParser(argparse.ArgumentParser):

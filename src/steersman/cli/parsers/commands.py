@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from steersman.cli.plan import PlanOptions as PlanOptions, plan_manager as plan_manager
     from steersman.cli.run_target import run_target as run_target
     from steersman.cli.serve import ServeOptions as ServeOptions, serve_api as serve_api
+    from steersman.cli.simulate import SimulateOptions as SimulateOptions, simulate_operator as simulate_operator
     from steersman.cli.up.command import run_up as run_up
     from steersman.cli.up.control import (
         ControlOptions as ControlOptions,
@@ -58,6 +59,7 @@ else:
             "steersman.cli.plan": ["PlanOptions", "plan_manager"],
             "steersman.cli.run_target": ["run_target"],
             "steersman.cli.serve": ["ServeOptions", "serve_api"],
+            "steersman.cli.simulate": ["SimulateOptions", "simulate_operator"],
             "steersman.cli.up.command": ["run_up"],
             "steersman.cli.up.control": ["ControlOptions", "run_restart", "run_scale", "run_start", "run_stop"],
             "steersman.cli.up.conversion": ["ConvertOptions", "run_convert"],

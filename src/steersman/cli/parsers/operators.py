@@ -13,7 +13,7 @@ from steersman.cli.parsers.arguments import (
     add_terminal,
     set_command,
 )
-from steersman.cli.parsers.numbers import port, seconds
+from steersman.cli.parsers.numbers import count, port, seconds
 
 
 def add_operator_commands(add: AddCommand) -> None:
@@ -22,6 +22,7 @@ def add_operator_commands(add: AddCommand) -> None:
     _add_demo(add("demo", help="watch an operator at work: no cluster, no containers"))
     _add_run(add("run", help="run the manager of a Python module, or a service of an application once"))
     _add_plan(add("plan", help="show what a manager would change on a cluster; writes nothing"))
+    _add_simulate(add("simulate", help="try every fault at every request of an operator; no cluster"))
     _add_explain(add("explain", help="ask a running manager why and when it reconciles an object"))
     _add_draw(add("draw", help="draw state machines, optionally with the state of an object"))
 
@@ -147,6 +148,36 @@ def _add_plan(parser: argparse.ArgumentParser) -> None:
     )
     add_log_level(parser, "warning")
     set_command(parser, lambda options: commands.plan_manager(commands.PlanOptions(**options)))
+
+
+def _add_simulate(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Run an operator, a Kubernetes API and its users in one process under a virtual clock, with every fault at every "
+        "request: crashes, lost replies, conflicts, stale caches. MODULE has scenarios, or one Manager, whose users are "
+        "then derived from its kinds. The exit code is 1 if a fault breaks something. Each schedule that fails is kept in "
+        "a file that replays it."
+    )
+    parser.add_argument("target", metavar="MODULE[:SCENARIO]", help="such as shop.operator; default: all its scenarios")
+    parser.add_argument(
+        "--seed", type=count, default=1, metavar="NUMBER", help="chooses delays and samples (default: %(default)s)"
+    )
+    parser.add_argument("--jobs", type=count, metavar="NUMBER", help="processes at a time; default: one for each core")
+    parser.add_argument("--pairs", type=count, default=0, metavar="NUMBER", help="also try so many pairs of faults")
+    parser.add_argument(
+        "--random", type=count, default=0, metavar="NUMBER", help="also try so many schedules of one to four faults"
+    )
+    parser.add_argument(
+        "--faults",
+        default="",
+        metavar="KIND,...",
+        help="only these, such as crash-after-reply,lost-reply; default: all",
+    )
+    parser.add_argument("--replay", metavar="FILE", help="run the schedule in FILE alone, and tell its story")
+    parser.add_argument(
+        "--keep", default="regressions", metavar="FOLDER", help="for schedules that fail (default: %(default)s)"
+    )
+    parser.add_argument("--page", metavar="FILE", help="write the stories and the coverage as an HTML page")
+    set_command(parser, lambda options: commands.simulate_operator(commands.SimulateOptions(**options)))
 
 
 def _add_explain(parser: argparse.ArgumentParser) -> None:

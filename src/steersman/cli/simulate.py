@@ -1,0 +1,204 @@
+"""``steersman simulate``: runs the operator of a module with every fault at every request, and reports what breaks.
+
+Guarantees
+- The exit code is 0 if nothing breaks, 1 if something does, and 2 for an invalid command line.
+- Each schedule that fails is kept in a file, and the output has the command that replays it.
+- stdout contains the report and nothing else; progress goes to stderr.
+"""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import shlex
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import msgspec
+
+from steersman import simulation
+from steersman.cli.console import Progress, show
+from steersman.cli.failure import Failure, Misuse
+from steersman.cli.files import write_files
+from steersman.cli.targets.managers import find_manager
+from steersman.cli.targets.modules import load_module, look_here_first, module_and_name
+from steersman.manager import Manager
+from steersman.objects import nearest
+from steersman.simulation import (
+    ALL_FAULTS,
+    Fault,
+    NoValidObject,
+    PageContents,
+    Regression,
+    Report,
+    Scenario,
+    User,
+    derived_workload,
+    fault_name,
+    keep_finding,
+    program,
+    read_regression,
+    replayed,
+    story_page,
+)
+from steersman.telemetry import painted, visible
+
+
+class SimulateOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """The options of the command line."""
+
+    target: str
+    seed: int = 1
+    jobs: int | None = None
+    pairs: int = 0
+    random: int = 0
+    faults: str = ""
+    replay: str | None = None
+    keep: str = "regressions"
+    page: str | None = None
+
+
+def simulate_operator(options: SimulateOptions) -> int:
+    """Simulate, or replay; returns an exit code."""
+    module, attribute = module_and_name(options.target, "scenario", nothing="all its scenarios")
+    faults = _faults(options.faults)
+    look_here_first()
+    # Each run logs what its faults cause.
+    logging.disable(logging.CRITICAL)
+    try:
+        scenarios = _scenarios(load_module(module), attribute)
+        if options.replay is not None:
+            return _replay(scenarios, options)
+        if options.page is not None and len(scenarios) > 1:
+            raise Misuse(f"--page is for one scenario; name one: {', '.join(scenarios)}")
+        codes = [_simulate(name, scenario, faults, options) for name, scenario in scenarios.items()]
+        return max(codes)
+    finally:
+        logging.disable(logging.NOTSET)
+
+
+def _simulate(name: str, scenario: Scenario, faults: Sequence[Fault], options: SimulateOptions) -> int:
+    with Progress("schedules") as progress:
+        report = simulation.simulate(
+            scenario.setup,
+            scenario.workload,
+            faults=faults,
+            pairs=options.pairs,
+            random_schedules=options.random,
+            checks=scenario.checks,
+            kinds=scenario.kinds,
+            replicas=scenario.replicas,
+            seed=options.seed,
+            jobs=options.jobs,
+            on_progress=progress.update,
+        )
+    report = msgspec.structs.replace(report, scenario=name)
+    show("\n".join(_lines(report, options)))
+    if options.page is not None:
+        write_files({Path(options.page): report.page()}, check=False)
+    return 0 if report.ok else 1
+
+
+def _lines(report: Report, options: SimulateOptions) -> Iterator[str]:
+    for line in str(report).splitlines():
+        yield painted(visible(line), "31") if line.lstrip().startswith("->") else visible(line)
+    for finding in report.findings:
+        try:
+            path = keep_finding(Path(options.keep), finding, scenario=report.scenario)
+        except (OSError, ValueError) as error:
+            raise Failure(
+                f"cannot keep a schedule in {options.keep}: {error}; choose another folder with --keep"
+            ) from error
+        yield visible(f"replay: steersman simulate {report.scenario} --replay {shlex.quote(str(path))}")
+
+
+# replay
+
+
+def _replay(scenarios: Mapping[str, Scenario], options: SimulateOptions) -> int:
+    regression = _regression(Path(options.replay or ""))
+    name = regression.scenario if regression.scenario in scenarios else next(iter(scenarios))
+    if len(scenarios) > 1 and name != regression.scenario:
+        raise Misuse(f"{options.replay} names no scenario of this module; name one: {', '.join(scenarios)}")
+    wrong, replays = replayed(scenarios[name], [regression.schedule], jobs=options.jobs or 2)
+    if wrong:
+        show("\n".join(("wrong without any fault:", *(f"  -> {visible(str(each))}" for each in wrong))))
+        return 1
+    (replay,) = replays
+    if replay.finding is None:
+        show("no violation" if replay.complete else "no violation: not all faults of the schedule happen any more")
+        return 0
+    # Every line of a story is harmless, and a difference has several.
+    show(str(replay.finding.story))
+    if options.page is not None and replay.finding.story is not None:
+        contents = PageContents(scenario=name, summary=f"replay of {options.replay}", stories=[replay.finding.story])
+        write_files({Path(options.page): story_page(contents)}, check=False)
+    return 1
+
+
+def _regression(path: Path) -> Regression:
+    try:
+        return read_regression(path)
+    except OSError as error:
+        raise Failure(f"cannot read {path}: {error.strerror}; name a file that steersman simulate has kept") from error
+    except ValueError as error:
+        raise Failure(f"{path} is no schedule: {error}; name a file that steersman simulate has kept") from error
+
+
+# what to run
+
+
+def _faults(text: str) -> Sequence[Fault]:
+    """The faults of an option such as ``crash-after-commit,lost-reply``; all if it is empty."""
+    if not text:
+        return ALL_FAULTS
+    known = {fault_name(fault).replace(" ", "-"): fault for fault in ALL_FAULTS}
+    for name in text.split(","):
+        if name not in known:
+            meant = nearest(name, known)
+            hint = f"did you mean {meant}?" if meant else f"there is {', '.join(known)}"
+            raise Misuse(f"--faults: {name!r} is no kind of fault; {hint}")
+    return [known[name] for name in text.split(",")]
+
+
+def _scenarios(module: ModuleType, attribute: str) -> dict[str, Scenario]:
+    """The scenario that was named, or all of the module, or that of its manager."""
+    if attribute and isinstance(found := getattr(module, attribute, None), Scenario):
+        return {f"{module.__name__}:{attribute}": found}
+    every = {name: value for name, value in vars(module).items() if isinstance(value, Scenario)}
+    if every and not attribute:
+        named = {id(value): name for name, value in reversed(every.items())}
+        return {f"{module.__name__}:{name}": every[name] for name in reversed(named.values())}
+    target = f"{module.__name__}:{attribute}" if attribute else module.__name__
+    setup = _setup(module, find_manager(module, attribute), target)
+    return {target: Scenario(setup, _derived_workload(setup(), target), name=target)}
+
+
+def _setup(module: ModuleType, found: Manager | Callable[..., Any], target: str) -> Callable[[], Manager]:
+    if isinstance(found, Manager):
+        # A process that starts again imports its modules anew.
+        name = next(name for name, value in vars(module).items() if value is found)
+        return program(module.__name__, name)
+    if inspect.signature(found).parameters or inspect.iscoroutinefunction(found):
+        raise Failure(
+            f"{target} needs a client, and a simulation makes its own; name a Manager, a Scenario, "
+            "or a function without parameters that returns a Manager"
+        )
+
+    def setup() -> Manager:
+        made = found()
+        if not isinstance(made, Manager):
+            raise Failure(f"{target} returned a {type(made).__name__}; it must return the Manager to run")
+        return made
+
+    return setup
+
+
+def _derived_workload(manager: Manager, target: str) -> Callable[[User], Any]:
+    """What users do, derived from the manager's kinds."""
+    try:
+        return derived_workload(manager)
+    except NoValidObject as error:
+        raise Failure(f"{target}: {error}, in a Scenario of steersman.simulation") from error
