@@ -77,6 +77,7 @@ _TEXTS = {
     "{package}/resources.py": "resources.py",
     "{package}/operator.py": "operator.py",
     "tests/test_operator.py": "test_operator.py",
+    "tests/test_simulation.py": "test_simulation.py",
     "config/example.yaml": "example.yaml",
     "config/metrics.yaml": "metrics.yaml",
     "config/network-policy.yaml": "network-policy.yaml",
