@@ -1,0 +1,71 @@
+"""The gallery of wrong controllers: each is found and explained, and each corrected twin survives.
+
+A run plays the faults that show each defect, and some others for the twins; `.ci/full` plays all faults, pairs and random
+schedules. ``tests/simulation/gallery/table.py`` prints what each fault finds.
+"""
+
+from __future__ import annotations
+
+import pytest
+from simulation.gallery.catalog import EXHIBITS
+
+from samples import portions
+from steersman.simulation import ALL_FAULTS, Fault, Report, fault_name, simulate
+
+#: How many pairs and random schedules each twin survives.
+SCHEDULES = portions.count(sample=0, of=500)
+#: How many kinds of faults a twin meets in a sample, beside those that show the defect.
+KINDS = 2
+
+
+def faults_for(shown_by: tuple[str, ...]) -> list[Fault]:
+    """The faults that show a defect, and some others."""
+    others = [fault for fault in ALL_FAULTS if fault_name(fault) not in shown_by]
+    chosen = portions.some(others, KINDS)
+    return [fault for fault in ALL_FAULTS if fault_name(fault) in shown_by or fault in chosen]
+
+
+def test_the_gallery_has_many_exhibits() -> None:
+    """A module that is not an exhibit, and one that is not found, would go unnoticed."""
+    assert len(EXHIBITS) >= 25
+    known = {fault_name(fault) for fault in ALL_FAULTS}
+    assert {name for exhibit in EXHIBITS.values() for name in exhibit.shown_by} <= known
+
+
+@pytest.mark.parametrize("name", EXHIBITS)
+def test_a_wrong_controller_is_found(name: str) -> None:
+    """Users trust a simulation that finds the failures that they know."""
+    exhibit = EXHIBITS[name]
+    # A pair is found among many only by many schedules.
+    every = portions.ALL and not exhibit.pairs
+    faults = [fault for fault in ALL_FAULTS if every or fault_name(fault) in exhibit.shown_by]
+    report = _simulated(name, wrong=True, faults=faults, pairs=exhibit.pairs)
+    violations = [str(violation) for violation in report.without_faults]
+    assert bool(violations) == (not exhibit.shown_by), str(report)
+    if not violations:
+        assert all(len(finding.schedule.faults) <= 2 for finding in report.findings)
+        violations = [str(violation) for finding in report.findings for violation in finding.violations]
+    assert any(exhibit.words in words for words in violations), str(report)
+
+
+@pytest.mark.parametrize("name", EXHIBITS)
+def test_a_corrected_twin_survives(name: str) -> None:
+    """A simulation that cries wolf is turned off."""
+    exhibit = EXHIBITS[name]
+    pairs = max(exhibit.pairs, SCHEDULES)
+    report = _simulated(name, wrong=False, faults=faults_for(exhibit.shown_by), pairs=pairs, schedules=SCHEDULES)
+    assert report.ok, str(report)
+
+
+def _simulated(name: str, *, wrong: bool, faults: list[Fault], pairs: int = 0, schedules: int = 0) -> Report:
+    exhibit = EXHIBITS[name]
+    return simulate(
+        exhibit.wrong if wrong else exhibit.corrected,
+        exhibit.workload,
+        faults=faults,
+        checks=exhibit.checks,
+        replicas=exhibit.replicas,
+        pairs=pairs,
+        random_schedules=schedules,
+        jobs=1,
+    )
