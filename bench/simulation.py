@@ -15,14 +15,14 @@ from examples.site_operator import Site, SiteSpec
 
 from bench.report import Bar, BenchmarkFailed, Figure, Report
 from steersman import ObjectMeta
-from steersman.simulation import Exploration, Scenario, User
+from steersman.simulation import Exploration, Scenario, ScenarioUser
 from steersman.simulation.runs.faults import CrashBefore, CrashCommitted, CrashReplied
 from steersman.simulation.runs.schedules import Result
 
 SCHEDULES_A_SECOND = 30
 
 
-async def workload(user: User) -> None:
+async def workload(user: ScenarioUser) -> None:
     """A site is created and deleted."""
     await user.client.create(Site(metadata=ObjectMeta(name="home"), spec=SiteSpec(image="nginx:1.27")))
     await user.settled()

@@ -42,6 +42,7 @@ WRITTEN_FOR_READERS = {
     "site_operator/operator.py",
     "site_operator/resources.py",
     "tests/test_operator.py",
+    "tests/test_simulation.py",
     "tests/test_webhooks.py",
 }
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from steersman import Context, Done, Manager, ObjectMeta, Request, Resource, Spec, Status
 from steersman.kinds.core_v1 import Secret
-from steersman.simulation import Scenario, User
+from steersman.simulation import Scenario, ScenarioUser
 
 FINALIZER = "leaky.example.com/secret"
 PASSWORD = "hush-hush-nothing-to-see"
@@ -72,7 +72,7 @@ def right() -> Manager:
     return operator(generated=False)
 
 
-async def workload(user: User) -> None:
+async def workload(user: ScenarioUser) -> None:
     """Create a site, and delete it."""
     await user.client.create(
         Site(metadata=ObjectMeta(name="home", namespace="default"), spec=SiteSpec(host="home.example.com"))

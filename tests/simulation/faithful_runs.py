@@ -16,7 +16,7 @@ from steersman import JsonPatch
 from steersman.kinds.apiextensions_v1 import CustomResourceDefinition
 from steersman.simulation.runs.faults import ClockSkew, Fault
 from steersman.simulation.runs.places import Place
-from steersman.simulation.runs.schedules import PlacedFault, Schedule
+from steersman.simulation.runs.schedules import FaultSchedule, PlacedFault
 from steersman.simulation.runs.world import World
 from steersman.simulation.scenario import Scenario
 from steersman.testing import Engine
@@ -36,7 +36,7 @@ class Story(msgspec.Struct, frozen=True, kw_only=True):
     plot: Callable[[Audience], Awaitable[None]]
     leads: bool = False
 
-    def schedule(self, namespace: str) -> Schedule:
+    def schedule(self, namespace: str) -> FaultSchedule:
         """The fault at its place."""
         place = Place(
             actor="operator",
@@ -45,7 +45,7 @@ class Story(msgspec.Struct, frozen=True, kw_only=True):
             key=f"{namespace}/{self.name}",
             occurrence=self.occurrence,
         )
-        return Schedule(seed=1, faults=(PlacedFault(self.fault, place),))
+        return FaultSchedule(seed=1, faults=(PlacedFault(self.fault, place),))
 
 
 class Telling(msgspec.Struct, frozen=True, kw_only=True):
@@ -95,7 +95,7 @@ async def on_engine(story: Story, engine: Engine, namespace: str, forks: Forks, 
         diary=diary.read(),
         notes=audience.notes,
         starts=server.operator.starts,
-        writes=[place.target.replace(f"{namespace}/", "") for place in server.requests if _is_told(place)],
+        writes=[place.target.replace(f"{namespace}/", "") for place in server.requests if _is_shown(place)],
         watches=dict(Counter(place.resource for place in server.requests if place.verb == "watch")),
     )
 
@@ -134,11 +134,11 @@ def in_simulation(story: Story, folder: Path) -> Telling:
         diary=diary.read(),
         notes=notes,
         starts=world.processes[0].starts,
-        writes=[place.target.replace("default/", "") for place in places if _is_told(place)],
+        writes=[place.target.replace("default/", "") for place in places if _is_shown(place)],
         watches=dict(Counter(place.resource for place in places if place.verb == "watch")),
     )
 
 
-def _is_told(place: Place) -> bool:
+def _is_shown(place: Place) -> bool:
     # Leases and Events are written by the clock.
     return place.is_write and place.resource not in {"leases", "events"}

@@ -41,7 +41,7 @@ from steersman.simulation.runs.faults import (
     StaleCache,
 )
 from steersman.simulation.runs.places import Place, PlaceCounter
-from steersman.simulation.runs.schedules import Schedule
+from steersman.simulation.runs.schedules import FaultSchedule
 from steersman.testing import Engine
 from steersman.wire import HttpRequest
 
@@ -189,7 +189,7 @@ class FaultyServer:
     def __init__(
         self,
         engine: Engine,
-        schedule: Schedule,
+        schedule: FaultSchedule,
         meddler: Client,
         forget: Callable[[], Awaitable[None]],
     ) -> None:

@@ -10,7 +10,7 @@ import pytest
 from simulation.gallery.catalog import EXHIBITS
 
 from samples import portions
-from steersman.simulation import ALL_FAULTS, Fault, Report, fault_name, simulate
+from steersman.simulation import ALL_FAULTS, Fault, SimulationReport, fault_name, simulate
 
 #: How many pairs and random schedules each twin survives.
 SCHEDULES = portions.count(sample=0, of=500)
@@ -57,7 +57,7 @@ def test_a_corrected_twin_survives(name: str) -> None:
     assert report.ok, str(report)
 
 
-def _simulated(name: str, *, wrong: bool, faults: list[Fault], pairs: int = 0, schedules: int = 0) -> Report:
+def _simulated(name: str, *, wrong: bool, faults: list[Fault], pairs: int = 0, schedules: int = 0) -> SimulationReport:
     exhibit = EXHIBITS[name]
     return simulate(
         exhibit.wrong if wrong else exhibit.corrected,

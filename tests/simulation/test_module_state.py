@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 
-from steersman.simulation import ExternalSystem, User
+from steersman.simulation import ExternalSystem, ScenarioUser
 from steersman.simulation.runs.module_state import ModuleState
 from steersman.simulation.scenario import Scenario
 
@@ -33,7 +33,7 @@ def setup() -> tuple[()]:
     return ()
 
 
-async def workload(user: User) -> None:
+async def workload(user: ScenarioUser) -> None:
     await user.settled()
 
 

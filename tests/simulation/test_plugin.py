@@ -65,7 +65,7 @@ def test_a_run_without_the_fixture_pays_nothing() -> None:
 
 @pytest.fixture
 def simulation_of_this_test(request: pytest.FixtureRequest):
-    from steersman.simulation.plugin import Simulation
+    from steersman.simulation import Simulation
 
     return Simulation(Path(request.node.path).parent / "regressions", request.node.name)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from samples.leaky_site import correct, leaky, workload, wrong
-from steersman.simulation import Finding, Schedule, Violation, keep_finding, read_regression, replayed, simulate
+from steersman.simulation import FaultSchedule, Finding, Violation, keep_finding, read_regression, replayed, simulate
 from steersman.simulation.regressions import regressions_in
 from steersman.simulation.runs.faults import CrashReplied
 from steersman.simulation.runs.places import Place
@@ -15,7 +15,7 @@ from steersman.simulation.runs.schedules import PlacedFault
 
 
 def finding(words: str, *, seed: int = 1) -> Finding:
-    return Finding(schedule=Schedule(seed=seed), violations=(Violation("state", words),))
+    return Finding(schedule=FaultSchedule(seed=seed), violations=(Violation("state", words),))
 
 
 @pytest.mark.parametrize(
@@ -57,5 +57,5 @@ def test_a_kept_schedule_fails_again_until_the_mistake_is_corrected(tmp_path: Pa
 
 def test_a_fault_at_a_request_that_is_never_sent_makes_a_replay_incomplete() -> None:
     place = Place(actor="operator", verb="create", resource="pods", key="default/none")
-    _, [replay] = replayed(correct, [Schedule(seed=1, faults=(PlacedFault(CrashReplied(), place),))])
+    _, [replay] = replayed(correct, [FaultSchedule(seed=1, faults=(PlacedFault(CrashReplied(), place),))])
     assert (replay.finding, replay.complete) == (None, False)

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 
 from steersman import Context, Done, Manager, ObjectMeta, Request, Resource, Spec, Status
 from steersman.kinds.core_v1 import ConfigMap
-from steersman.simulation import ExternalSystem, Objects, User, always, simulate, sometimes
+from steersman.simulation import ExternalSystem, Objects, ScenarioUser, always, simulate, sometimes
 from steersman.simulation.runs.faults import CrashBefore, CrashCommitted, LostReply
 
 
@@ -59,7 +59,7 @@ def operator(pay: Callable[[Order], Awaitable[None]]) -> Manager:
     return manager
 
 
-async def buy(user: User) -> None:
+async def buy(user: ScenarioUser) -> None:
     """One order is made, and paid."""
     await user.client.create(Order(metadata=ObjectMeta(name="shoes"), spec=OrderSpec(amount=80)))
     await user.settled()

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from samples.leaky_site import PASSWORD, leaky, workload, wrong
-from steersman.simulation import ALL_FAULTS, Finding, Report, Schedule, Violation, fault_name, simulate
+from steersman.simulation import ALL_FAULTS, FaultSchedule, Finding, SimulationReport, Violation, fault_name, simulate
 from steersman.simulation.runs.faults import ChildDeleted, CrashBefore, CrashReplied, InterferingWrite
 from steersman.simulation.runs.places import Place
 from steersman.simulation.runs.schedules import PlacedFault
@@ -20,12 +20,12 @@ from steersman.simulation.stories.words import Vocabulary
 
 
 @pytest.fixture(scope="module")
-def report() -> Report:
+def report() -> SimulationReport:
     return simulate(wrong, workload, faults=[CrashReplied()])
 
 
 @pytest.fixture(scope="module")
-def finding(report: Report) -> Finding:
+def finding(report: SimulationReport) -> Finding:
     [found] = [each for each in report.findings if "create" in str(each.schedule)]
     return found
 
@@ -57,7 +57,7 @@ def test_a_story_marks_the_fault_and_where_the_runs_part(finding: Finding) -> No
     ]
 
 
-def test_a_story_shows_no_read_no_watch_and_no_secret(finding: Finding, report: Report) -> None:
+def test_a_story_shows_no_read_no_watch_and_no_secret(finding: Finding, report: SimulationReport) -> None:
     text = str(finding.story)
     assert not {"reads", "lists", "watches"} & set(text.split())
     for shown in (text, str(report), report.page()):
@@ -74,7 +74,9 @@ def test_the_same_schedule_has_the_same_story(finding: Finding) -> None:
     assert [str(each) for each in told(leaky, [case, case])] == [str(finding.story)] * 2
 
 
-def test_a_report_that_found_something_fails_a_check_with_its_stories(report: Report, finding: Finding) -> None:
+def test_a_report_that_found_something_fails_a_check_with_its_stories(
+    report: SimulationReport, finding: Finding
+) -> None:
     with pytest.raises(AssertionError) as caught:
         report.check()
     assert str(report) in str(caught.value)
@@ -82,7 +84,7 @@ def test_a_report_that_found_something_fails_a_check_with_its_stories(report: Re
 
 
 def test_a_recording_is_the_trace_of_one_run_from_the_start_of_the_operator() -> None:
-    one, other = recorded(leaky, [Schedule(seed=1), Schedule(seed=1)])
+    one, other = recorded(leaky, [FaultSchedule(seed=1), FaultSchedule(seed=1)])
     assert one == other
     assert (one[0].actor, one[0].sort) == ("operator", "start")
     assert any(entry.sort == "commit" and entry.key == "leaky.example.com/sites/default/home" for entry in one)
@@ -113,7 +115,7 @@ def test_every_kind_of_fault_has_a_sentence_with_the_request(fault) -> None:
     assert not words.startswith(f"{fault_name(fault)}:")
 
 
-def test_requests_are_told_with_kinds() -> None:
+def test_requests_are_shown_with_kinds() -> None:
     assert KINDS.acts(CREATE) == "creates Secret shop/home"
     assert KINDS.acts(SITE) == "writes the status of sites shop/home"
     assert KINDS.acts(Place(actor="operator", verb="open", resource="external:bank", key="x")) == "calls bank: open x"
@@ -130,7 +132,7 @@ def test_a_violation_shows_no_secret_value() -> None:
     """The oracle compares values, also those of Secrets."""
     recording = (committed("core/secrets/shop/home", secret(key="cGFzc3dvcmQtMTIz")),)
     words = 'secrets shop/home: data.key is "cGFzc3dvcmQtMTIz" and should be absent'
-    story = story_of(Case(Schedule(seed=1), (Violation("state", words),)), recording, ())
+    story = story_of(Case(FaultSchedule(seed=1), (Violation("state", words),)), recording, ())
     assert story.violations == ('Secret shop/home: data.key is "(hidden)" and should be absent',)
 
 
@@ -145,28 +147,28 @@ def answered(place: Place, status: int = 200) -> Entry:
     return Entry(0.0, place.actor, "reply", "", place=place, status=status)
 
 
-def told_actions(*entries: Entry) -> list[tuple[str, str, str]]:
+def shown_actions(*entries: Entry) -> list[tuple[str, str, str]]:
     return [(each.actor, each.words, each.outcome) for each in actions_of(entries, KINDS)]
 
 
 def test_a_commit_belongs_to_the_request_that_asked_for_it() -> None:
     first = committed("core/secrets/shop/home", secret())
     other = committed("core/secrets/shop/other", secret())
-    assert told_actions(sent(CREATE), first, answered(CREATE), other) == [
+    assert shown_actions(sent(CREATE), first, answered(CREATE), other) == [
         ("operator", "creates Secret shop/home", ""),
         (CONTROL_PLANE, "creates Secret shop/other", ""),
     ]
 
 
 def test_a_write_without_effect_is_left_out_unless_the_server_rejects_it() -> None:
-    assert told_actions(sent(CREATE), answered(CREATE)) == []
-    assert told_actions(sent(CREATE), answered(CREATE, 409)) == [("operator", "creates Secret shop/home", "409")]
+    assert shown_actions(sent(CREATE), answered(CREATE)) == []
+    assert shown_actions(sent(CREATE), answered(CREATE, 409)) == [("operator", "creates Secret shop/home", "409")]
 
 
-def test_a_request_that_a_crash_prevents_is_not_told() -> None:
+def test_a_request_that_a_crash_prevents_is_not_shown() -> None:
     fault = Entry(0.0, "operator", "fault", "", place=CREATE, fault=CrashBefore())
     crash = Entry(0.0, "operator", "crash", "crash before sending")
-    assert told_actions(sent(CREATE), fault, crash) == [
+    assert shown_actions(sent(CREATE), fault, crash) == [
         ("operator", "crash before the request to create Secret shop/home", "")
     ]
 
@@ -179,17 +181,17 @@ def test_a_request_that_a_crash_prevents_is_not_told() -> None:
     ],
     ids=["conflict", "deleted"],
 )
-def test_what_another_client_does_is_told_as_its_own(fault, after) -> None:
+def test_what_another_client_does_is_shown_as_its_own(fault, after) -> None:
     update = Place(actor="operator", verb="update", resource="secrets", key="shop/home")
     happens = Entry(0.0, "operator", "fault", "", place=update, fault=fault)
     meddling = committed("core/secrets/shop/home", after, secret())
-    assert OTHER_CLIENT in [actor for actor, _, _ in told_actions(sent(update), happens, meddling)]
+    assert OTHER_CLIENT in [actor for actor, _, _ in shown_actions(sent(update), happens, meddling)]
 
 
-def test_a_reconcile_that_fails_is_told_with_the_last_line_of_its_error() -> None:
+def test_a_reconcile_that_fails_is_shown_with_the_last_line_of_its_error() -> None:
     ends = Entry(0.0, "operator", "reconcile", "site reconciled shop/home: error: Traceback\n  ...\nValueError: no")
     fine = Entry(0.0, "operator", "reconcile", "site reconciled shop/home: success")
-    assert told_actions(ends, fine) == [("operator", "site fails to reconcile shop/home: ValueError: no", "")]
+    assert shown_actions(ends, fine) == [("operator", "site fails to reconcile shop/home: ValueError: no", "")]
 
 
 # --- comparison
@@ -240,6 +242,6 @@ def test_a_story_of_a_hot_loop_is_bounded() -> None:
 
 def test_a_fault_of_another_process_names_it() -> None:
     place = Place(actor="operator-2", verb="create", resource="secrets", key="shop/home")
-    case = Case(Schedule(seed=1, faults=(PlacedFault(CrashBefore(), place),)), ())
+    case = Case(FaultSchedule(seed=1, faults=(PlacedFault(CrashBefore(), place),)), ())
     story = story_of(case, (committed("core/secrets/shop/home", secret()),), ())
     assert story.title == "operator-2: crash before the request to create Secret shop/home"

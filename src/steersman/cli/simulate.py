@@ -32,9 +32,9 @@ from steersman.simulation import (
     NoValidObject,
     PageContents,
     Regression,
-    Report,
     Scenario,
-    User,
+    ScenarioUser,
+    SimulationReport,
     derived_workload,
     fault_name,
     keep_finding,
@@ -101,7 +101,7 @@ def _simulate(name: str, scenario: Scenario, faults: Sequence[Fault], options: S
     return 0 if report.ok else 1
 
 
-def _lines(report: Report, options: SimulateOptions) -> Iterator[str]:
+def _lines(report: SimulationReport, options: SimulateOptions) -> Iterator[str]:
     for line in str(report).splitlines():
         yield painted(visible(line), "31") if line.lstrip().startswith("->") else visible(line)
     for finding in report.findings:
@@ -196,7 +196,7 @@ def _setup(module: ModuleType, found: Manager | Callable[..., Any], target: str)
     return setup
 
 
-def _derived_workload(manager: Manager, target: str) -> Callable[[User], Any]:
+def _derived_workload(manager: Manager, target: str) -> Callable[[ScenarioUser], Any]:
     """What users do, derived from the manager's kinds."""
     try:
         return derived_workload(manager)

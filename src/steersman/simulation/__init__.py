@@ -19,14 +19,15 @@ from steersman._lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from steersman.simulation.checks import (
-        Check as Check,
         Objects as Objects,
+        StateCheck as StateCheck,
         always as always,
-        eventually as eventually,
+        at_rest as at_rest,
         sometimes as sometimes,
     )
     from steersman.simulation.derivation import NoValidObject as NoValidObject, derived_workload as derived_workload
     from steersman.simulation.exploration.exploration import ALL_FAULTS as ALL_FAULTS, Exploration as Exploration
+    from steersman.simulation.plugin import Simulation as Simulation
     from steersman.simulation.programs import program as program
     from steersman.simulation.regressions import (
         Regression as Regression,
@@ -35,29 +36,34 @@ if TYPE_CHECKING:
         read_regression as read_regression,
         replayed as replayed,
     )
-    from steersman.simulation.report import Finding as Finding, Report as Report, simulate as simulate
+    from steersman.simulation.report import (
+        Finding as Finding,
+        SimulationReport as SimulationReport,
+        simulate as simulate,
+    )
     from steersman.simulation.runs.external_system import (
         ExternalFailure as ExternalFailure,
         ExternalSystem as ExternalSystem,
     )
     from steersman.simulation.runs.faults import Fault as Fault, fault_name as fault_name
-    from steersman.simulation.runs.schedules import Schedule as Schedule, Violation as Violation
-    from steersman.simulation.scenario import Scenario as Scenario, User as User
+    from steersman.simulation.runs.schedules import FaultSchedule as FaultSchedule, Violation as Violation
+    from steersman.simulation.scenario import Scenario as Scenario, ScenarioUser as ScenarioUser
     from steersman.simulation.stories import PageContents as PageContents, Story as Story, story_page as story_page
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
-            "steersman.simulation.checks": ["Check", "Objects", "always", "eventually", "sometimes"],
+            "steersman.simulation.checks": ["StateCheck", "Objects", "always", "at_rest", "sometimes"],
             "steersman.simulation.derivation": ["NoValidObject", "derived_workload"],
             "steersman.simulation.exploration.exploration": ["ALL_FAULTS", "Exploration"],
             "steersman.simulation.runs.external_system": ["ExternalFailure", "ExternalSystem"],
             "steersman.simulation.runs.faults": ["Fault", "fault_name"],
             "steersman.simulation.regressions": ["Regression", "Replay", "keep_finding", "read_regression", "replayed"],
+            "steersman.simulation.plugin": ["Simulation"],
             "steersman.simulation.programs": ["program"],
-            "steersman.simulation.report": ["Finding", "Report", "simulate"],
+            "steersman.simulation.report": ["Finding", "SimulationReport", "simulate"],
             "steersman.simulation.scenario": ["Scenario", "User"],
-            "steersman.simulation.runs.schedules": ["Schedule", "Violation"],
+            "steersman.simulation.runs.schedules": ["FaultSchedule", "Violation"],
             "steersman.simulation.stories": ["PageContents", "Story", "story_page"],
         },
     )
@@ -66,12 +72,12 @@ __all__ = [
     "ExternalFailure",
     "ExternalSystem",
     "Objects",
-    "Report",
     "Scenario",
-    "User",
+    "ScenarioUser",
+    "Simulation",
     "always",
+    "at_rest",
     "derived_workload",
-    "eventually",
     "simulate",
     "sometimes",
 ]

@@ -1,16 +1,14 @@
 """Checks of a user: what must hold of the objects in the store, beyond what holds for every operator.
 
 ```python
-simulate(
-    setup,
-    workload,
-    checks=[
-        always(lambda objects: len(objects.list(Lease)) <= 1, "at most one lease"),
-        eventually(lambda objects: all(site.status and site.status.ready for site in objects.list(Site))),
-        sometimes(lambda objects: len(objects.list(Site)) > 1, "two sites at once"),
-    ],
-)
+checks = [
+    always(lambda objects: len(objects.list(Lease)) <= 1, "at most one lease"),
+    at_rest(lambda objects: all(site.status and site.status.ready for site in objects.list(Site)), "ready at the end"),
+    sometimes(lambda objects: len(objects.list(Site)) > 1, "two sites at once"),
+]
 ```
+
+`simulate` takes them as ``checks=``.
 """
 
 from __future__ import annotations
@@ -48,10 +46,10 @@ def _prefix(kind: type[Object]) -> str:
     return f"{resource.group or 'core'}/{resource.plural}/"
 
 
-class Check(msgspec.Struct, frozen=True, kw_only=True):
+class StateCheck(msgspec.Struct, frozen=True, kw_only=True):
     """A condition, and when it must hold."""
 
-    when: Literal["always", "eventually", "sometimes"]
+    when: Literal["always", "at_rest", "sometimes"]
     holds: Callable[[Objects], bool]
     name: str
 
@@ -63,19 +61,19 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
             return f"{self.name}: {error}" if str(error) else self.name
 
 
-def always(holds: Callable[[Objects], bool], name: str = "") -> Check:
+def always(holds: Callable[[Objects], bool], name: str = "") -> StateCheck:
     """A condition that must hold after every write."""
-    return Check(when="always", holds=holds, name=name or _name_of(holds))
+    return StateCheck(when="always", holds=holds, name=name or _name_of(holds))
 
 
-def eventually(holds: Callable[[Objects], bool], name: str = "") -> Check:
+def at_rest(holds: Callable[[Objects], bool], name: str = "") -> StateCheck:
     """A condition that must hold whenever the operator has nothing left to do."""
-    return Check(when="eventually", holds=holds, name=name or _name_of(holds))
+    return StateCheck(when="at_rest", holds=holds, name=name or _name_of(holds))
 
 
-def sometimes(holds: Callable[[Objects], bool], name: str = "") -> Check:
+def sometimes(holds: Callable[[Objects], bool], name: str = "") -> StateCheck:
     """A condition that must hold after some write of some run: it shows that the schedules reach what they should."""
-    return Check(when="sometimes", holds=holds, name=name or _name_of(holds))
+    return StateCheck(when="sometimes", holds=holds, name=name or _name_of(holds))
 
 
 def _name_of(holds: Callable[[Objects], bool]) -> str:

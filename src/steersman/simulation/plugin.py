@@ -14,7 +14,7 @@ import pytest
 
 if TYPE_CHECKING:
     from steersman.simulation.regressions import Replay
-    from steersman.simulation.report import Report
+    from steersman.simulation.report import SimulationReport
     from steersman.simulation.scenario import Scenario, Setup, Workload
 
 
@@ -26,7 +26,7 @@ class Simulation:
         self._name = name
         self._calls = 0
 
-    def __call__(self, setup: Setup, workload: Workload, **options: Any) -> Report:
+    def __call__(self, setup: Setup | str, workload: Workload, **options: Any) -> SimulationReport:
         """Replay what failed before, then try every fault; raises AssertionError with the stories of what breaks."""
         __tracebackhide__ = True
         from steersman.simulation.regressions import keep_finding  # noqa: PLC0415 - see the module's guarantees

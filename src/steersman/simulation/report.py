@@ -12,12 +12,12 @@ from typing import Any
 import msgspec
 
 from steersman.objects import Object
-from steersman.simulation.checks import Check
+from steersman.simulation.checks import StateCheck
 from steersman.simulation.exploration.exploration import ALL_FAULTS, Exploration
-from steersman.simulation.exploration.shrinking import shrunk
+from steersman.simulation.exploration.smallest_schedule import shrunk
 from steersman.simulation.runs.faults import Fault, fault_name
 from steersman.simulation.runs.places import Place
-from steersman.simulation.runs.schedules import Result, Schedule, Violation
+from steersman.simulation.runs.schedules import FaultSchedule, Result, Violation
 from steersman.simulation.scenario import Scenario, Setup, Workload
 from steersman.simulation.stories import Case, PageContents, Story, story_page, told
 
@@ -34,7 +34,7 @@ _NAME = re.compile(r"\S+/\S+|\d+")
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """A violation, with the smallest schedule that shows it."""
 
-    schedule: Schedule
+    schedule: FaultSchedule
     violations: tuple[Violation, ...]
     #: How many other schedules failed in the same words.
     others: int = 0
@@ -48,7 +48,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
         return "\n".join((faults, *(f"-> {violation}" for violation in self.violations)))
 
 
-class Report(msgspec.Struct, frozen=True, kw_only=True):
+class SimulationReport(msgspec.Struct, frozen=True, kw_only=True):
     """What a simulation found."""
 
     scenario: str
@@ -115,13 +115,13 @@ def simulate(
     faults: Sequence[Fault] = ALL_FAULTS,
     pairs: int = 0,
     random_schedules: int = 0,
-    checks: Iterable[Check] = (),
+    checks: Iterable[StateCheck] = (),
     kinds: Iterable[type[Object]] = (),
     replicas: int = 1,
     seed: int = 1,
     jobs: int | None = None,
     on_progress: OnProgress = lambda _done, _total: None,
-) -> Report:
+) -> SimulationReport:
     """Run an operator under every single fault at every request it sends; optionally also under pairs and random schedules.
 
     ``setup`` builds the operator, for its start and after each crash; or it names a module with a ``manager``, which is
@@ -134,7 +134,7 @@ def simulate(
     wrong = exploration.prepare()
     requests = sum(place.actor.startswith("operator") for place in exploration.places)
     if wrong:
-        return Report(
+        return SimulationReport(
             scenario=scenario.name,
             seed=seed,
             schedules=2,
@@ -154,7 +154,7 @@ def simulate(
         exploration.runs(exploration.pairs(pairs), on_result)
     if random_schedules:
         exploration.runs(exploration.random_schedules(random_schedules), on_result)
-    return Report(
+    return SimulationReport(
         scenario=scenario.name,
         seed=seed,
         schedules=len(results),

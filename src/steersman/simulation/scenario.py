@@ -13,7 +13,7 @@ from steersman.client import Client
 from steersman.controller import Blueprint, SupportsBlueprint
 from steersman.manager import Manager
 from steersman.objects import Object
-from steersman.simulation.checks import Check
+from steersman.simulation.checks import StateCheck
 from steersman.simulation.programs import program
 from steersman.webhooks import Hook
 
@@ -22,7 +22,7 @@ Parts: TypeAlias = "Manager | Blueprint | SupportsBlueprint | Hook | Iterable[Bl
 Setup: TypeAlias = Callable[[], Parts]
 
 
-class User(Protocol):
+class ScenarioUser(Protocol):
     """A person or another program, who uses the operator's kinds."""
 
     @property
@@ -43,7 +43,7 @@ class User(Protocol):
 
 
 #: What users do.
-Workload: TypeAlias = Callable[[User], Awaitable[None]]
+Workload: TypeAlias = Callable[[ScenarioUser], Awaitable[None]]
 
 
 class Scenario:
@@ -57,7 +57,7 @@ class Scenario:
         setup: Setup | str,
         workload: Workload,
         *,
-        checks: Iterable[Check] = (),
+        checks: Iterable[StateCheck] = (),
         kinds: Iterable[type[Object]] = (),
         replicas: int = 1,
         name: str = "",

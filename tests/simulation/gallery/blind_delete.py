@@ -6,7 +6,7 @@ from simulation.gallery.exhibit import Exhibit
 from simulation.gallery.sites import Site, create, delete
 
 from steersman import Context, Done, Manager, Request
-from steersman.simulation import User
+from steersman.simulation import ScenarioUser
 
 
 def setup(*, wrong: bool) -> Manager:
@@ -25,7 +25,7 @@ def setup(*, wrong: bool) -> Manager:
     return manager
 
 
-async def workload(user: User) -> None:
+async def workload(user: ScenarioUser) -> None:
     await create(user, text="expired")
     await user.sleep(10)
     await delete(user)

@@ -7,7 +7,7 @@ from simulation.gallery.sites import Site, config_map, life
 
 from steersman import Context, Done, Manager, ObjectMeta, Request, set_owner
 from steersman.kinds.core_v1 import ConfigMap
-from steersman.simulation import User
+from steersman.simulation import ScenarioUser
 
 
 def setup(*, wrong: bool) -> Manager:
@@ -29,7 +29,7 @@ def setup(*, wrong: bool) -> Manager:
     return manager
 
 
-async def workload(user: User) -> None:
+async def workload(user: ScenarioUser) -> None:
     notes = ConfigMap(metadata=ObjectMeta(name="notes", namespace="default", labels={"app": "site"}))
     await user.client.create(notes)
     await life(user)

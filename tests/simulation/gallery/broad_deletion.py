@@ -16,7 +16,7 @@ from simulation.gallery.sites import (
 
 from steersman import Context, Done, Manager, Request
 from steersman.kinds.core_v1 import ConfigMap
-from steersman.simulation import User
+from steersman.simulation import ScenarioUser
 
 
 def setup(*, wrong: bool) -> Manager:
@@ -42,7 +42,7 @@ def setup(*, wrong: bool) -> Manager:
     return manager
 
 
-async def workload(user: User) -> None:
+async def workload(user: ScenarioUser) -> None:
     await create(user)
     await create(user, "shop")
     await user.settled()

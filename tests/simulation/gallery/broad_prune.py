@@ -8,7 +8,7 @@ from simulation.gallery.sites import Site, change, config_map, create
 from steersman import Context, Done, Manager, Request
 from steersman.kinds.core_v1 import ConfigMap
 from steersman.objects import is_owned_by
-from steersman.simulation import User
+from steersman.simulation import ScenarioUser
 
 
 def setup(*, wrong: bool) -> Manager:
@@ -29,7 +29,7 @@ def setup(*, wrong: bool) -> Manager:
     return manager
 
 
-async def workload(user: User) -> None:
+async def workload(user: ScenarioUser) -> None:
     await create(user)
     await create(user, namespace="other")
     await user.settled()

@@ -8,7 +8,7 @@ from simulation.gallery.sites import Site, config_map, create
 from steersman import Context, Done, Key, Manager, ObjectMeta, Request
 from steersman.controller import View
 from steersman.kinds.core_v1 import ConfigMap, Namespace
-from steersman.simulation import User
+from steersman.simulation import ScenarioUser
 
 
 def owner_of(child: View[ConfigMap]) -> list[Key]:
@@ -34,7 +34,7 @@ def setup(*, wrong: bool) -> Manager:
     return manager
 
 
-async def workload(user: User) -> None:
+async def workload(user: ScenarioUser) -> None:
     await user.client.create(Namespace(metadata=ObjectMeta(name="shared")))
     await create(user)
     await create(user, namespace="other", text="b")

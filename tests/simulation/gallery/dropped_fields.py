@@ -6,7 +6,7 @@ from simulation.gallery.exhibit import Exhibit
 from simulation.gallery.sites import Site, annotate, change, creation
 
 from steersman import Context, Done, Manager, ObjectMeta, Request
-from steersman.simulation import User
+from steersman.simulation import ScenarioUser
 
 SEEN = "gallery.example.com/seen"
 
@@ -34,7 +34,7 @@ def setup(*, wrong: bool) -> Manager:
     return manager
 
 
-async def workload(user: User) -> None:
+async def workload(user: ScenarioUser) -> None:
     await creation(user)
     await annotate(user, Site, "home", "keep this")
     await change(user, "b")

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Protocol
 
 from steersman import Manager
-from steersman.simulation import Check, User
+from steersman.simulation import ScenarioUser, StateCheck
 
 
 class Setup(Protocol):
@@ -25,7 +25,7 @@ class Exhibit:
     defect: str
     #: Builds the operator. The defect is the only difference that its flag makes.
     setup: Setup
-    workload: Callable[[User], Awaitable[None]]
+    workload: Callable[[ScenarioUser], Awaitable[None]]
     #: Part of a violation that the simulation reports.
     words: str
     #: The faults that show the defect; none if the operator is wrong without any fault.
@@ -33,7 +33,7 @@ class Exhibit:
     #: How many pairs of faults it takes to find it; none if single faults show it.
     pairs: int = 0
     #: What a user of the operator demands beyond what holds for every operator.
-    checks: tuple[Check, ...] = ()
+    checks: tuple[StateCheck, ...] = ()
     #: How many processes of the operator run.
     replicas: int = 1
 

@@ -7,7 +7,7 @@ from simulation.gallery.sites import Site, annotate, config_map, creation
 
 from steersman import Context, Done, Manager, Request
 from steersman.kinds.core_v1 import ConfigMap
-from steersman.simulation import ExternalFailure, ExternalSystem, User
+from steersman.simulation import ExternalFailure, ExternalSystem, ScenarioUser
 
 STOCK = ExternalSystem("stock")
 
@@ -36,7 +36,7 @@ def setup(*, wrong: bool) -> Manager:
     return manager
 
 
-async def workload(user: User) -> None:
+async def workload(user: ScenarioUser) -> None:
     await creation(user)
     await annotate(user, ConfigMap, "apples", "ripe in June")
     await annotate(user, Site, "home", "count again")

@@ -8,7 +8,7 @@ from simulation.gallery.sites import Site, config_map, create
 from steersman import Context, Done, Manager, ObjectMeta, Request
 from steersman.kinds.core_v1 import ConfigMap, Namespace
 from steersman.objects import owner_reference
-from steersman.simulation import Objects, User, eventually
+from steersman.simulation import Objects, ScenarioUser, at_rest
 
 
 def setup(*, wrong: bool) -> Manager:
@@ -27,7 +27,7 @@ def setup(*, wrong: bool) -> Manager:
     return manager
 
 
-async def workload(user: User) -> None:
+async def workload(user: ScenarioUser) -> None:
     await user.client.create(Namespace(metadata=ObjectMeta(name="shared")))
     await create(user)
     await user.settled()
@@ -42,6 +42,6 @@ EXHIBIT = Exhibit(
     defect="The garbage collector looks for the owner in the child's namespace, and deletes the child.",
     setup=setup,
     workload=workload,
-    checks=(eventually(have_children, "every Site has a child"),),
+    checks=(at_rest(have_children, "every Site has a child"),),
     words="every Site has a child",
 )

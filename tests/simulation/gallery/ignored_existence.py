@@ -8,7 +8,7 @@ from simulation.gallery.sites import Site, change, config_map, create
 from steersman import Context, Done, Manager, Request
 from steersman.errors import AlreadyExists
 from steersman.kinds.core_v1 import ConfigMap
-from steersman.simulation import User
+from steersman.simulation import ScenarioUser
 
 
 def setup(*, wrong: bool) -> Manager:
@@ -40,7 +40,7 @@ def setup(*, wrong: bool) -> Manager:
     return manager
 
 
-async def workload(user: User) -> None:
+async def workload(user: ScenarioUser) -> None:
     await create(user)
     await user.sleep(0.5)
     await change(user, "b")

@@ -6,7 +6,7 @@ from simulation.gallery.exhibit import Exhibit
 from simulation.gallery.sites import FINALIZER, Site, create, delete, with_finalizer, without_finalizer
 
 from steersman import Context, Done, Manager, Request
-from steersman.simulation import ExternalSystem, User
+from steersman.simulation import ExternalSystem, ScenarioUser
 
 BANK = ExternalSystem("bank")
 
@@ -41,7 +41,7 @@ def setup(*, wrong: bool) -> Manager:
     return manager
 
 
-async def workload(user: User) -> None:
+async def workload(user: ScenarioUser) -> None:
     await create(user)
     await user.sleep(0.5)
     await delete(user)

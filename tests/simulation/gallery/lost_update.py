@@ -6,7 +6,7 @@ from simulation.gallery.exhibit import Exhibit
 from simulation.gallery.sites import Site, create
 
 from steersman import Context, Done, Manager, MergePatch, Request
-from steersman.simulation import User
+from steersman.simulation import ScenarioUser
 
 READERS = "gallery.example.com/readers"
 
@@ -37,7 +37,7 @@ def setup(*, wrong: bool) -> Manager:
     return manager
 
 
-async def workload(user: User) -> None:
+async def workload(user: ScenarioUser) -> None:
     await create(user)
     await user.sleep(10)
     site = await user.client.get(Site, "default/home")

@@ -6,7 +6,7 @@ from simulation.gallery.exhibit import Exhibit
 from simulation.gallery.sites import Site, creation
 
 from steersman import Context, Done, LeaderElection, Manager, Request
-from steersman.simulation import ExternalSystem, eventually
+from steersman.simulation import ExternalSystem, at_rest
 
 LEDGER = ExternalSystem("ledger")
 
@@ -32,7 +32,7 @@ EXHIBIT = Exhibit(
     defect="Both look before either has written, and both write.",
     setup=setup,
     workload=creation,
-    checks=(eventually(lambda _: len(LEDGER.objects) <= 1, "the ledger has one entry for one Site"),),
+    checks=(at_rest(lambda _: len(LEDGER.objects) <= 1, "the ledger has one entry for one Site"),),
     replicas=2,
     shown_by=("slow server",),
     words="the ledger has one entry for one Site",

@@ -6,7 +6,7 @@ from simulation.gallery.exhibit import Exhibit
 from simulation.gallery.sites import FINALIZER, Site, SiteSpec, with_finalizer, without_finalizer
 
 from steersman import Context, Done, Manager, MergePatch, ObjectMeta, Request
-from steersman.simulation import User
+from steersman.simulation import ScenarioUser
 
 HOLD = "user.example.com/hold"
 
@@ -29,7 +29,7 @@ def setup(*, wrong: bool) -> Manager:
     return manager
 
 
-async def workload(user: User) -> None:
+async def workload(user: ScenarioUser) -> None:
     metadata = ObjectMeta(name="home", namespace="default", finalizers=[HOLD])
     await user.client.create(Site(metadata=metadata, spec=SiteSpec()))
     await user.settled()

@@ -7,7 +7,7 @@ from simulation.gallery.sites import Site, config_map, create
 
 from steersman import Context, Done, Manager, Request, set_owner
 from steersman.kinds.core_v1 import ConfigMap
-from steersman.simulation import User
+from steersman.simulation import ScenarioUser
 
 
 def setup(*, wrong: bool) -> Manager:
@@ -26,7 +26,7 @@ def setup(*, wrong: bool) -> Manager:
     return manager
 
 
-async def workload(user: User) -> None:
+async def workload(user: ScenarioUser) -> None:
     await create(user)
     await create(user, "shop", text="b")
     await user.settled()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from steersman import Key, MergePatch, ObjectMeta, Resource, Spec, Status
 from steersman.kinds.core_v1 import ConfigMap, Namespace
-from steersman.simulation import User
+from steersman.simulation import ScenarioUser
 
 FINALIZER = "gallery.example.com/cleanup"
 
@@ -51,7 +51,7 @@ def without_finalizer(site: Site) -> list[str]:
 # what users do
 
 
-async def create(user: User, name: str = "home", *, namespace: str = "default", text: str = "a") -> None:
+async def create(user: ScenarioUser, name: str = "home", *, namespace: str = "default", text: str = "a") -> None:
     """Create a Site, and its namespace if there is none."""
     if await user.client.find(Namespace, namespace) is None:
         await user.client.create(Namespace(metadata=ObjectMeta(name=namespace)))
@@ -59,36 +59,36 @@ async def create(user: User, name: str = "home", *, namespace: str = "default", 
     await user.client.create(site)
 
 
-async def change(user: User, text: str, name: str = "home") -> None:
+async def change(user: ScenarioUser, text: str, name: str = "home") -> None:
     """Change the text of a Site."""
     await user.client.patch(Site, Key("default", name), MergePatch({"spec": {"text": text}}))
 
 
-async def annotate(user: User, kind: type[Site | ConfigMap], name: str, note: str) -> None:
+async def annotate(user: ScenarioUser, kind: type[Site | ConfigMap], name: str, note: str) -> None:
     """Write a note on an object."""
     patch = MergePatch({"metadata": {"annotations": {"note": note}}})
     await user.client.patch(kind, Key("default", name), patch)
 
 
-async def delete(user: User, name: str = "home") -> None:
+async def delete(user: ScenarioUser, name: str = "home") -> None:
     """Delete a Site."""
     await user.client.delete(Site, Key("default", name), missing_ok=True)
 
 
-async def creation(user: User) -> None:
+async def creation(user: ScenarioUser) -> None:
     """A Site is created."""
     await create(user)
     await user.settled()
 
 
-async def change_of_text(user: User) -> None:
+async def change_of_text(user: ScenarioUser) -> None:
     """A Site is created, and its text is changed."""
     await creation(user)
     await change(user, "b")
     await user.settled()
 
 
-async def life(user: User) -> None:
+async def life(user: ScenarioUser) -> None:
     """A Site is created and deleted."""
     await creation(user)
     await delete(user)

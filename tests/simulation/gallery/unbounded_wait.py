@@ -10,7 +10,7 @@ from simulation.gallery.sites import Site, creation
 from steersman import Context, Done, Key, Manager, ObjectMeta, Request
 from steersman.controller import View
 from steersman.kinds.core_v1 import ConfigMap
-from steersman.simulation import User
+from steersman.simulation import ScenarioUser
 
 
 def permitted(permit: View[ConfigMap]) -> list[Key]:
@@ -36,7 +36,7 @@ def setup(*, wrong: bool) -> Manager:
     return manager
 
 
-async def workload(user: User) -> None:
+async def workload(user: ScenarioUser) -> None:
     await creation(user)
     await user.client.create(ConfigMap(metadata=ObjectMeta(name="home", namespace="default")))
     await user.settled()

@@ -10,7 +10,7 @@ from steersman.objects import Object, Unstructured
 from steersman.schemas import schema_for
 from steersman.simulation.derivation.schema_values import WORDS, Schema, obstacle, valid_values
 from steersman.simulation.derivation.spec_fields import SpecField, Tree, fields_of, merged, nested, value_at
-from steersman.simulation.scenario import User
+from steersman.simulation.scenario import ScenarioUser
 
 #: How many objects are tried at most.
 _TRIES = 300
@@ -49,7 +49,7 @@ def spec_schema(kind: type[Object]) -> Schema:
 class SpecSearch:
     """Looks for an object that the server accepts, beginning with one that the schema accepts."""
 
-    def __init__(self, user: User, kind: type[Object]) -> None:
+    def __init__(self, user: ScenarioUser, kind: type[Object]) -> None:
         self._user = user
         self._kind = kind
         self._fields = list(fields_of(spec_schema(kind)))
@@ -92,7 +92,7 @@ class SpecSearch:
         return await refusal_of(self._user, lambda: self._user.client.create(Unstructured(tree), dry_run=True))
 
 
-async def refusal_of(user: User, send: Callable[[], Awaitable[object]]) -> StatusError | None:
+async def refusal_of(user: ScenarioUser, send: Callable[[], Awaitable[object]]) -> StatusError | None:
     """How the server refuses a request; None if it accepts it."""
     for attempt in range(_RETRIES + 1):
         try:

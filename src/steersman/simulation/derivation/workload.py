@@ -17,7 +17,7 @@ from steersman.simulation.derivation.spec_search import (
     refusal_of,
     spec_schema,
 )
-from steersman.simulation.scenario import User, Workload
+from steersman.simulation.scenario import ScenarioUser, Workload
 
 
 def derived_workload(manager: Manager, *, examples: Iterable[Object] = ()) -> Workload:
@@ -31,7 +31,7 @@ def derived_workload(manager: Manager, *, examples: Iterable[Object] = ()) -> Wo
     kinds = _reconciled_kinds(manager)
     firsts = [(kind, given.get(kind) or first_tree(kind)) for kind in kinds]
 
-    async def workload(user: User) -> None:
+    async def workload(user: ScenarioUser) -> None:
         trees = [await SpecSearch(user, kind).accepted(tree) for kind, tree in firsts]
         for tree in trees:
             await _create(user, tree)
@@ -65,7 +65,7 @@ def _reconciled_kinds(manager: Manager) -> list[type[Object]]:
     return kinds
 
 
-async def _change_each_field(user: User, kind: type[Object], tree: Tree) -> None:
+async def _change_each_field(user: ScenarioUser, kind: type[Object], tree: Tree) -> None:
     fields = list(fields_of(spec_schema(kind)))
     left = fields
     # Once more for refused changes: a rule may allow them when another field has changed.
@@ -81,7 +81,7 @@ async def _change_each_field(user: User, kind: type[Object], tree: Tree) -> None
         left = refused
 
 
-async def _changed(user: User, tree: Tree, field: SpecField, fields: Iterable[SpecField]) -> Tree | None:
+async def _changed(user: ScenarioUser, tree: Tree, field: SpecField, fields: Iterable[SpecField]) -> Tree | None:
     """The tree after a change of one field; None if the server refuses all of them."""
     beside = [other for other in fields if other.path[:-1] == field.path[:-1] and other is not field]
     for change in _changes(tree, field, beside):
@@ -105,13 +105,13 @@ def _changes(tree: Tree, field: SpecField, beside: Iterable[SpecField]) -> Itera
             yield nested(field.path[:-1], {field.path[-1]: values[0], other.path[-1]: None})
 
 
-async def _create(user: User, tree: Tree) -> None:
+async def _create(user: ScenarioUser, tree: Tree) -> None:
     refusal = await refusal_of(user, lambda: user.client.create(Unstructured(tree)))
     if refusal is not None:
         raise refusal
 
 
-async def _delete(user: User, tree: Tree) -> None:
+async def _delete(user: ScenarioUser, tree: Tree) -> None:
     refusal = await refusal_of(user, lambda: user.client.delete(_kind_of(tree), _key_of(tree)))
     if refusal is not None:
         raise refusal

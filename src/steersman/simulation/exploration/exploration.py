@@ -37,7 +37,7 @@ from steersman.simulation.runs.faults import (
     StaleCache,
 )
 from steersman.simulation.runs.places import Place
-from steersman.simulation.runs.schedules import PlacedFault, Result, Schedule, Violation
+from steersman.simulation.runs.schedules import FaultSchedule, PlacedFault, Result, Violation
 from steersman.simulation.runs.tripwires import wired
 from steersman.simulation.runs.world import World
 from steersman.simulation.scenario import Scenario
@@ -214,7 +214,7 @@ class Exploration:
 
     # schedules from the beginning
 
-    def runs(self, schedules: Iterable[Schedule], on_result: OnResult) -> None:
+    def runs(self, schedules: Iterable[FaultSchedule], on_result: OnResult) -> None:
         """Run schedules from the beginning, each in a process of its own."""
 
         def run_each(on_result: OnResult) -> None:
@@ -229,18 +229,18 @@ class Exploration:
 
         self._below(run_each, on_result)
 
-    def pairs(self, count: int) -> list[Schedule]:
+    def pairs(self, count: int) -> list[FaultSchedule]:
         """Sampled pairs of faults."""
         generator, targets = random.Random(self.seed), self.targets()
-        schedules = (Schedule(seed=self.seed, faults=self._sampled(generator, targets, 2)) for _ in range(count))
+        schedules = (FaultSchedule(seed=self.seed, faults=self._sampled(generator, targets, 2)) for _ in range(count))
         return [schedule for schedule in schedules if len(schedule.faults) == 2]
 
-    def random_schedules(self, count: int) -> list[Schedule]:
+    def random_schedules(self, count: int) -> list[FaultSchedule]:
         """Schedules with one to four faults each, and seeds of their own."""
         generator, targets = random.Random(self.seed), self.targets()
         sizes = [generator.randint(1, _FAULTS_MAX) for _ in range(count)]
         return [
-            Schedule(seed=self.seed + 1 + number, faults=self._sampled(generator, targets, size))
+            FaultSchedule(seed=self.seed + 1 + number, faults=self._sampled(generator, targets, size))
             for number, size in enumerate(sizes)
         ]
 
@@ -269,7 +269,7 @@ class Exploration:
     def _result(self, world: World, faults: tuple[PlacedFault, ...], began: float) -> Result:
         violations = judged(world, self.reference)
         return Result(
-            schedule=Schedule(seed=world.seed, faults=faults),
+            schedule=FaultSchedule(seed=world.seed, faults=faults),
             violations=violations,
             fired=tuple(PlacedFault(fault, place) for fault, place in world.network.fired),
             seconds=time.process_time() - began,
@@ -328,4 +328,4 @@ def _result_of(message: Message, seed: int) -> Result:
     if not message.failure:
         return msgspec.json.decode(message.data, type=Result)
     faults = cast("tuple[PlacedFault, ...]", message.label)
-    return Result(schedule=Schedule(seed=seed, faults=faults), violations=(Violation("rest", message.failure),))
+    return Result(schedule=FaultSchedule(seed=seed, faults=faults), violations=(Violation("rest", message.failure),))

@@ -17,7 +17,7 @@ from steersman.objects import Unstructured
 from steersman.simulation.runs.faults import CrashCommitted, Fault
 from steersman.simulation.runs.places import Place
 from steersman.simulation.runs.world import World
-from steersman.simulation.scenario import Scenario, User
+from steersman.simulation.scenario import Scenario, ScenarioUser
 
 
 def warm_up(scenario: Scenario, objects: Mapping[str, Any], *, seed: int) -> None:
@@ -35,7 +35,7 @@ def warm_up(scenario: Scenario, objects: Mapping[str, Any], *, seed: int) -> Non
             manager.controller(kind, name=f"warm-up-{number}").run_with(reconcile)
         return manager
 
-    async def create(user: User) -> None:
+    async def create(user: ScenarioUser) -> None:
         for tree in objects.values():
             if "apiVersion" in tree:
                 with suppress(ApiError):

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from steersman.simulation.report import Finding
-from steersman.simulation.runs.schedules import PlacedFault, Schedule, Violation, write_schedule
+from steersman.simulation.runs.schedules import FaultSchedule, PlacedFault, Violation, write_schedule
 
 #: Words of an oracle that say when, not what: ``at the end:``, ``after step 2:``.
 _WHEN = re.compile(r"^(at the end|after step \d+): ")
@@ -25,7 +25,7 @@ class Regression(msgspec.Struct, frozen=True, kw_only=True):
     path: Path
     #: The scenario that it belongs to.
     scenario: str
-    schedule: Schedule
+    schedule: FaultSchedule
     #: What was wrong then.
     violations: tuple[Violation, ...] = ()
 
@@ -43,7 +43,7 @@ def read_regression(path: Path) -> Regression:
     return Regression(
         path=path,
         scenario=content.scenario,
-        schedule=Schedule(seed=content.seed, faults=content.faults),
+        schedule=FaultSchedule(seed=content.seed, faults=content.faults),
         violations=content.violations,
     )
 

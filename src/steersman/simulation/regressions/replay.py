@@ -8,7 +8,7 @@ import msgspec
 
 from steersman.simulation.exploration.exploration import Exploration
 from steersman.simulation.report import Finding
-from steersman.simulation.runs.schedules import Result, Schedule, Violation
+from steersman.simulation.runs.schedules import FaultSchedule, Result, Violation
 from steersman.simulation.scenario import Scenario
 from steersman.simulation.stories import Case, told
 
@@ -16,7 +16,7 @@ from steersman.simulation.stories import Case, told
 class Replay(msgspec.Struct, frozen=True, kw_only=True):
     """A schedule that ran again."""
 
-    schedule: Schedule
+    schedule: FaultSchedule
     #: What it shows; None if nothing is wrong any more.
     finding: Finding | None = None
     #: Whether all its faults happened: a program that changed may no longer send the request of one.
@@ -24,7 +24,7 @@ class Replay(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def replayed(
-    scenario: Scenario, schedules: Sequence[Schedule], *, jobs: int = 2
+    scenario: Scenario, schedules: Sequence[FaultSchedule], *, jobs: int = 2
 ) -> tuple[tuple[Violation, ...], list[Replay]]:
     """What is wrong without any fault, and else what each schedule shows."""
     if not schedules:
@@ -32,7 +32,7 @@ def replayed(
     exploration = Exploration(scenario, seed=schedules[0].seed, jobs=jobs)
     if wrong := exploration.prepare():
         return wrong, []
-    results: dict[Schedule, Result] = {}
+    results: dict[FaultSchedule, Result] = {}
     exploration.runs(schedules, lambda result: results.__setitem__(result.schedule, result))
     failed = [schedule for schedule in schedules if results[schedule].violations]
     stories = told(scenario, [Case(each, results[each].violations) for each in failed], jobs=jobs)

@@ -21,7 +21,7 @@ class PlacedFault(msgspec.Struct, frozen=True):
         return f"{fault_name(self.fault)}: {self.place}"
 
 
-class Schedule(msgspec.Struct, frozen=True, kw_only=True):
+class FaultSchedule(msgspec.Struct, frozen=True, kw_only=True):
     """What decides a run beside the program itself."""
 
     seed: int
@@ -49,7 +49,7 @@ class Violation(msgspec.Struct, frozen=True):
 class Result(msgspec.Struct, frozen=True, kw_only=True):
     """The outcome of one run."""
 
-    schedule: Schedule
+    schedule: FaultSchedule
     violations: tuple[Violation, ...] = ()
     #: The faults that happened.
     fired: tuple[PlacedFault, ...] = ()
@@ -61,7 +61,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     reached: frozenset[int] = frozenset()
 
 
-def write_schedule(path: Path, schedule: Schedule, *, scenario: str, violations: Iterable[Violation] = ()) -> None:
+def write_schedule(path: Path, schedule: FaultSchedule, *, scenario: str, violations: Iterable[Violation] = ()) -> None:
     """Keep a schedule in a file that replays it."""
     told = [msgspec.to_builtins(violation) for violation in violations]
     tree = {"scenario": scenario, **msgspec.to_builtins(schedule), "violations": told}
@@ -69,6 +69,6 @@ def write_schedule(path: Path, schedule: Schedule, *, scenario: str, violations:
     path.write_bytes(msgspec.json.format(msgspec.json.encode(tree), indent=2) + b"\n")
 
 
-def read_schedule(path: Path) -> Schedule:
+def read_schedule(path: Path) -> FaultSchedule:
     """A schedule from a file."""
-    return msgspec.json.decode(path.read_bytes(), type=Schedule)
+    return msgspec.json.decode(path.read_bytes(), type=FaultSchedule)

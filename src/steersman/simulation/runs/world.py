@@ -99,7 +99,7 @@ class World:
         self.processes = [
             Process(f"operator-{n + 1}" if scenario.replicas > 1 else "operator") for n in range(scenario.replicas)
         ]
-        #: The state of the store at each call of `User.settled`, and at the end.
+        #: The state of the store at each call of `ScenarioUser.settled`, and at the end.
         self.states: list[dict[str, bytes]] = []
         #: The checks that did not hold, with words, and those of `sometimes` that did: by their numbers.
         self.failed_checks: dict[int, str] = {}
@@ -249,7 +249,7 @@ class World:
     def snapshot(self) -> None:
         """Keep the state of the store and of all external systems."""
         contents = dict(self.storage.contents)
-        self._check("eventually")
+        self._check("at_rest")
         for name, system in sorted(self.external.systems.items()):
             values = sorted(msgspec.json.encode({"value": value}, order="sorted") for value in system.objects.values())
             contents |= {f"external/{name}/{number}": value for number, value in enumerate(values, start=1)}
@@ -272,7 +272,7 @@ class World:
             self._check("always")
             self._check("sometimes")
 
-    def _check(self, when: Literal["always", "eventually", "sometimes"]) -> None:
+    def _check(self, when: Literal["always", "at_rest", "sometimes"]) -> None:
         for number, check in enumerate(self.scenario.checks):
             if check.when == when and number not in self.failed_checks and number not in self.reached:
                 failure = check.failure(Objects(self.storage.contents))
@@ -375,12 +375,12 @@ class _User:
         self.client = client
 
     async def settled(self) -> None:
-        """See `User.settled`."""
+        """See `ScenarioUser.settled`."""
         await self._world.settled()
         self._world.snapshot()
 
     async def sleep(self, seconds: float) -> None:
-        """See `User.sleep`."""
+        """See `ScenarioUser.sleep`."""
         await asyncio.sleep(seconds)
 
 

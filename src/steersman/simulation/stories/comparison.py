@@ -90,7 +90,7 @@ def _common_beginning(actions: Sequence[Action], reference: Sequence[Action]) ->
 
 
 def _is_struck(actions: Sequence[Action], number: int) -> bool:
-    """Whether a fault strikes this very request: it is told for that, even if it changes nothing."""
+    """Whether a fault strikes this very request: then the story has it, even if it changes nothing."""
     following = actions[number + 1] if number + 1 < len(actions) else None
     if following is None or following.sort != "fault":
         return False

@@ -11,7 +11,7 @@ from typing import cast
 import msgspec
 
 from steersman.simulation.exploration.branches import Branches, Message
-from steersman.simulation.runs.schedules import Schedule
+from steersman.simulation.runs.schedules import FaultSchedule
 from steersman.simulation.runs.trace import Entry
 from steersman.simulation.runs.world import World
 from steersman.simulation.scenario import Scenario
@@ -23,7 +23,7 @@ Recording = tuple[Entry, ...]
 _decoder = msgspec.msgpack.Decoder(Recording)
 
 
-def recorded(scenario: Scenario, schedules: Sequence[Schedule], *, jobs: int = 2) -> list[Recording]:
+def recorded(scenario: Scenario, schedules: Sequence[FaultSchedule], *, jobs: int = 2) -> list[Recording]:
     """The trace of each schedule from the first start of the operator on; empty for a process that ended early."""
     recordings: list[Recording] = [() for _ in schedules]
 

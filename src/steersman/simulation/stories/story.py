@@ -14,7 +14,7 @@ import msgspec
 
 from steersman.objects.secret_values import Redaction
 from steersman.simulation.runs.faults import CrashCommitted, CrashReplied
-from steersman.simulation.runs.schedules import PlacedFault, Schedule, Violation
+from steersman.simulation.runs.schedules import FaultSchedule, PlacedFault, Violation
 from steersman.simulation.scenario import Scenario
 from steersman.simulation.stories.actions import Action, actions_of
 from steersman.simulation.stories.comparison import StoryLine, compared, shortened
@@ -30,7 +30,7 @@ _LEGEND = "! fault, + only with it, - only without it; seconds since the operato
 class Case(msgspec.Struct, frozen=True):
     """A schedule that failed, and how."""
 
-    schedule: Schedule
+    schedule: FaultSchedule
     violations: tuple[Violation, ...]
 
 
@@ -57,7 +57,7 @@ class Story(msgspec.Struct, frozen=True, kw_only=True):
 def told(scenario: Scenario, cases: Sequence[Case], *, jobs: int = 2) -> list[Story]:
     """The stories of schedules that failed."""
     seeds = dict.fromkeys(case.schedule.seed for case in cases)
-    schedules = [*(case.schedule for case in cases), *(Schedule(seed=seed) for seed in seeds)]
+    schedules = [*(case.schedule for case in cases), *(FaultSchedule(seed=seed) for seed in seeds)]
     recordings = recorded(scenario, schedules, jobs=jobs)
     references = dict(zip(seeds, recordings[len(cases) :], strict=True))
     return [

@@ -44,7 +44,7 @@ _THIRD_PERSON = {
     "reconcile": "reconciles",
 }
 _INFINITIVE = {"deletecollection": "delete all", "get": "read"}
-#: A sentence for each kind of fault; another kind is told by its name.
+#: A sentence for each kind of fault; another kind has its name.
 _SENTENCES: dict[type[Fault], str] = {
     CrashBefore: "crash before the request to {request}",
     CrashCommitted: "crash after sending the request to {request}",

@@ -1,7 +1,7 @@
 """Oracles: what every run must fulfill, whatever its faults.
 
 - **rest**: the run settles, and no process ends by itself.
-- **state**: at each `User.settled`, and at the end, the store holds what it holds in the run without faults.
+- **state**: at each `ScenarioUser.settled`, and at the end, the store holds what it holds in the run without faults.
 - **crash**: no reconcile fails by a mistake of the program, and no exception is lost.
 - **calm**: no key is reconciled again and again, each time with a write.
 - **leader**: no process sends a write while another one leads.

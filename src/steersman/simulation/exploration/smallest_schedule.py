@@ -7,7 +7,7 @@ smallest of all.
 from __future__ import annotations
 
 from steersman.simulation.exploration.exploration import Exploration
-from steersman.simulation.runs.schedules import Result, Schedule
+from steersman.simulation.runs.schedules import FaultSchedule, Result
 
 
 def shrunk(exploration: Exploration, result: Result) -> Result:
@@ -18,7 +18,7 @@ def shrunk(exploration: Exploration, result: Result) -> Result:
     fired = set(result.fired)
     candidates = [tuple(fault for fault in result.schedule.faults if fault in fired)]
     while candidates:
-        schedules = [Schedule(seed=best.schedule.seed, faults=faults) for faults in candidates]
+        schedules = [FaultSchedule(seed=best.schedule.seed, faults=faults) for faults in candidates]
         results: list[Result] = []
         exploration.runs(schedules, results.append)
         outcomes = {outcome.schedule: outcome for outcome in results}
