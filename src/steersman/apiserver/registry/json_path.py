@@ -82,9 +82,17 @@ class JsonPath:
 def _followed(steps: Iterable[Step], values: Values) -> Values:
     for step in steps:
         values = step(values)
-        if len(values) > _FOUND_MAX:
-            raise _NotFollowed
     return values
+
+
+def _joined(parts: Iterable[Values]) -> Values:
+    """All values of the parts."""
+    found: Values = []
+    for part in parts:
+        found += part
+        if len(found) > _FOUND_MAX:
+            raise _NotFollowed
+    return found
 
 
 # parsing
@@ -290,7 +298,7 @@ def _contents(value: Any) -> Values:
 
 
 def _children(values: Values) -> Values:
-    return [child for value in values for child in _contents(value)]
+    return _joined(map(_contents, values))
 
 
 def _descendants(values: Values) -> Values:
@@ -326,16 +334,13 @@ def _sliced(part: _Range, values: Values) -> Values:
         if not 0 <= start < stop <= length or (part.step is not None and part.step <= 0):
             raise _NotFollowed
         found += items[start : stop : part.step or 1]
+        if len(found) > _FOUND_MAX:
+            raise _NotFollowed
     return found
 
 
 def _union(paths: list[list[Step]], values: Values) -> Values:
-    found: Values = []
-    for steps in paths:
-        found += _followed(steps, values)
-        if len(found) > _FOUND_MAX:
-            raise _NotFollowed
-    return found
+    return _joined(_followed(steps, values) for steps in paths)
 
 
 def _constant(value: float, values: Values) -> Values:
@@ -347,12 +352,9 @@ def _unknown_word(_values: Values) -> Values:
 
 
 def _filtered(passes: Callable[[Any], bool], values: Values) -> Values:
-    found: Values = []
-    for value in values:
-        if not isinstance(value, list):
-            raise _NotFollowed
-        found += [item for item in cast("Values", value) if passes(item)]
-    return found
+    if not all(isinstance(value, list) for value in values):
+        raise _NotFollowed
+    return _joined([item for item in value if passes(item)] for value in values)
 
 
 def _exists(steps: list[Step], item: Any) -> bool:
