@@ -62,7 +62,7 @@ else:
             "steersman.simulation.plugin": ["Simulation"],
             "steersman.simulation.programs": ["program"],
             "steersman.simulation.report": ["Finding", "SimulationReport", "simulate"],
-            "steersman.simulation.scenario": ["Scenario", "User"],
+            "steersman.simulation.scenario": ["Scenario", "ScenarioUser"],
             "steersman.simulation.runs.schedules": ["FaultSchedule", "Violation"],
             "steersman.simulation.stories": ["PageContents", "Story", "story_page"],
         },
