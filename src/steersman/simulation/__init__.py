@@ -53,7 +53,7 @@ else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
-            "steersman.simulation.checks": ["StateCheck", "Objects", "always", "at_rest", "sometimes"],
+            "steersman.simulation.checks": ["Objects", "StateCheck", "always", "at_rest", "sometimes"],
             "steersman.simulation.derivation": ["NoValidObject", "derived_workload"],
             "steersman.simulation.exploration.exploration": ["ALL_FAULTS", "Exploration"],
             "steersman.simulation.runs.external_system": ["ExternalFailure", "ExternalSystem"],
