@@ -5,16 +5,18 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
 import msgspec
+from simulation.deletion_gate import DeletionGate
 from simulation.faulty_server import FaultyServer, Forks, OperatorProcess
 from simulation.films import NAME, Audience, Diary, Film, operator
 
 from steersman import JsonPatch
 from steersman.kinds.apiextensions_v1 import CustomResourceDefinition
-from steersman.simulation.runs.faults import ClockSkew, Fault
+from steersman.simulation.runs.faults import ClockSkew, CutDeletion, Fault
 from steersman.simulation.runs.places import Place
 from steersman.simulation.runs.schedules import FaultSchedule, PlacedFault
 from steersman.simulation.runs.world import World
@@ -77,7 +79,10 @@ async def on_engine(story: Story, engine: Engine, namespace: str, forks: Forks, 
             await client.patch(CustomResourceDefinition, key, JsonPatch.parse(patch))
 
         server = FaultyServer(engine, schedule, client, forget)
-        async with server.serve():
+        async with AsyncExitStack() as stack:
+            if isinstance(story.fault, CutDeletion):
+                server.gate = await stack.enter_async_context(DeletionGate(client, namespace, folder).serve())
+            await stack.enter_async_context(server.serve())
             server.operator = OperatorProcess(
                 forks,
                 server=server.url,
@@ -95,7 +100,7 @@ async def on_engine(story: Story, engine: Engine, namespace: str, forks: Forks, 
         diary=diary.read(),
         notes=audience.notes,
         starts=server.operator.starts,
-        writes=[place.target.replace(f"{namespace}/", "") for place in server.requests if _is_shown(place)],
+        writes=[place.target.replace(f"{namespace}/", "") for place in server.requests if _is_compared(place)],
         watches=dict(Counter(place.resource for place in server.requests if place.verb == "watch")),
     )
 
@@ -134,11 +139,11 @@ def in_simulation(story: Story, folder: Path) -> Telling:
         diary=diary.read(),
         notes=notes,
         starts=world.processes[0].starts,
-        writes=[place.target.replace("default/", "") for place in places if _is_shown(place)],
+        writes=[place.target.replace("default/", "") for place in places if _is_compared(place)],
         watches=dict(Counter(place.resource for place in places if place.verb == "watch")),
     )
 
 
-def _is_shown(place: Place) -> bool:
+def _is_compared(place: Place) -> bool:
     # Leases and Events are written by the clock.
     return place.is_write and place.resource not in {"leases", "events"}

@@ -18,19 +18,24 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
+
+from simulation.deletion_gate import DeletionGate
 
 from steersman import Client, MergePatch
 from steersman.kinds.core_v1 import ConfigMap
 from steersman.simulation.runs.faults import (
     ChildDeleted,
+    ChildEdited,
     ClockSkew,
     Coalesced,
     CrashBefore,
     CrashCommitted,
     CrashReplied,
+    CutDeletion,
     DroppedWatch,
     Fault,
     InterferingWrite,
@@ -40,6 +45,7 @@ from steersman.simulation.runs.faults import (
     SlowServer,
     StaleCache,
 )
+from steersman.simulation.runs.meddler import edited
 from steersman.simulation.runs.places import Place, PlaceCounter
 from steersman.simulation.runs.schedules import FaultSchedule
 from steersman.testing import Engine
@@ -114,6 +120,11 @@ class OperatorProcess:
         if pid is not None:
             self._forks.kill(pid)
 
+    @property
+    def runs(self) -> bool:
+        """Whether it runs."""
+        return self._pid is not None
+
     async def stop(self) -> None:
         """Stop it where it is: what arrives now stays unread."""
         assert self._pid is not None
@@ -163,6 +174,7 @@ class _Link:
         self.place: Place | None = None
         #: What to do when its answer arrives.
         self.fault: Fault | None = None
+        self.body = b""
         #: Whether the engine has answered it, and whether the operator still waits for that.
         self.answered = True
         self.abandoned = False
@@ -206,6 +218,7 @@ class FaultyServer:
         #: Set while nothing passes, while watches deliver nothing, while they are refused, while an answer waits.
         self._cut, self._held, self._refused, self._slow = (_Span() for _ in range(4))
         self.operator: OperatorProcess | None = None
+        self.gate: DeletionGate | None = None
         #: Every request, and the faults that happened.
         self.requests: list[Place] = []
         self.fired: list[Fault] = []
@@ -268,6 +281,8 @@ class FaultyServer:
         """End a fault that lasts, and deliver what it held."""
         if self._refused.lasts:
             await self._forget()
+        if self.operator is not None and not self.operator.runs:
+            self.operator.start()
         for span in (self._cut, self._held, self._refused, self._slow):
             span.end()
 
@@ -286,8 +301,11 @@ class FaultyServer:
             case LostRequest():
                 link.reset()
                 return
-            case CrashCommitted() | CrashReplied() | LostReply() | SlowServer() | ChildDeleted():
-                link.fault = fault
+            case CrashCommitted() | CrashReplied() | LostReply() | SlowServer() | ChildDeleted() | ChildEdited():
+                link.fault, link.body = fault, request.body or b""
+            case CutDeletion():
+                assert self.gate is not None
+                self.gate.arm(partial(self._cut_off, link))
             case _:
                 await self._disturb(fault)
         if self._refused.lasts and link.is_watch:
@@ -343,12 +361,25 @@ class FaultyServer:
                 if link.abandoned:
                     return
                 link.client.write(piece)
-                if isinstance(fault, ChildDeleted) and link.place is not None:
-                    await self._meddler.delete(ConfigMap, link.place.key)
+                await self._meddle(link, fault)
         except OSError:
             pass
         finally:
             link.reset()
+
+    async def _meddle(self, link: _Link, fault: Fault | None) -> None:
+        """Do what another client does to the object of a request that has been answered."""
+        assert link.place is not None
+        if isinstance(fault, ChildDeleted):
+            await self._meddler.delete(ConfigMap, link.place.key)
+        elif isinstance(fault, ChildEdited):
+            await self._meddler.patch(ConfigMap, link.place.key, MergePatch(edited(link.body) or {}))
+
+    def _cut_off(self, link: _Link) -> None:
+        """Kill the operator in the middle of its request; another one starts with `heal`."""
+        assert self.operator is not None
+        self.operator.kill()
+        link.reset()
 
     async def _arrived(self, link: _Link, fault: Fault | None, piece: bytes) -> bool:
         """The engine has answered, so the request is carried out. Returns whether the operator gets the answer."""

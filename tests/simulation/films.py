@@ -30,6 +30,8 @@ AGAIN = 2.0
 #: The name of the one Film and of its poster.
 NAME = "home"
 LEASE = "films"
+#: With this title, all scenes of a film are deleted: ConfigMaps with these labels.
+END, SCENES = "end", {"part": "scene"}
 
 
 class FilmSpec(Spec):
@@ -93,7 +95,10 @@ def operator(namespace: str, diary: Diary, *, leads: bool = False) -> Manager:
             return Done()
         title = {"title": film.spec.title}
         try:
-            if poster is None:
+            if film.spec.title == END:
+                with diary.outcome("clear"):
+                    await ctx.client.delete_collection(ConfigMap, namespace=namespace, labels=SCENES)
+            elif poster is None:
                 wanted = ConfigMap(metadata=ObjectMeta(name=request.key.name, namespace=namespace), data=title)
                 with diary.outcome("create"):
                     await ctx.client.create(wanted, owner=film)
@@ -146,7 +151,12 @@ class Audience:
     """The user of a run, in a simulation or on the engine, and what the user saw."""
 
     def __init__(
-        self, client: Client, namespace: str, diary: Diary, sleep: Sleep, heal: Callable[[], Awaitable[None]]
+        self,
+        client: Client,
+        namespace: str,
+        diary: Diary,
+        sleep: Sleep,
+        heal: Callable[[], Awaitable[None]],
     ) -> None:
         self.client = client
         self.namespace = namespace
@@ -178,6 +188,16 @@ class Audience:
         """The title on the poster that the server has."""
         found = await self.client.find(ConfigMap, self.key)
         return None if found is None or not found.data else found.data["title"]
+
+    async def create_scenes(self) -> None:
+        """Create scenes, which the operator deletes all at once."""
+        for number in range(4):
+            meta = ObjectMeta(name=f"scene-{number}", namespace=self.namespace, labels=SCENES)
+            await self.client.create(ConfigMap(metadata=meta))
+
+    async def scenes(self) -> int:
+        """How many scenes there are."""
+        return len(await self.client.list(ConfigMap, namespace=self.namespace, labels=SCENES))
 
     async def until_poster(self, title: str) -> None:
         """Wait until the server has a poster with a title."""

@@ -16,11 +16,13 @@ from simulation.films import AGAIN, LEASE, Film
 from steersman.kinds.coordination_v1 import Lease
 from steersman.simulation.runs.faults import (
     ChildDeleted,
+    ChildEdited,
     ClockSkew,
     Coalesced,
     CrashBefore,
     CrashCommitted,
     CrashReplied,
+    CutDeletion,
     DroppedWatch,
     Fault,
     InterferingWrite,
@@ -159,6 +161,40 @@ async def test_another_client_deletes_a_child(told):
     seen = await told(Story(fault=ChildDeleted(), verb="create", plot=plot))
     assert seen.diary == [*FIRST, *FIRST]
     assert seen.notes == [("one",)]
+
+
+async def test_another_client_edits_a_child(told):
+    async def plot(audience):
+        await audience.create("one")
+        await until_updated(audience, 1)
+        audience.note(await audience.poster())
+
+    seen = await told(Story(fault=ChildEdited(), verb="create", plot=plot))
+    assert seen.diary == [*FIRST, ("sees", "one", "one-edited"), *UPDATED]
+    assert seen.notes == [("one",)]
+
+
+async def test_a_process_is_killed_during_a_deletecollection(told):
+    """The server ends the deletion with the connection: the other objects stay."""
+
+    async def plot(audience):
+        async def one_is_gone():
+            return await audience.scenes() < 4
+
+        await audience.create_scenes()
+        await audience.create("end")
+        await audience.until(one_is_gone)
+        # The server has time to go on, and the next process has not started.
+        await audience.sleep(0.5)
+        audience.note(await audience.scenes())
+        await audience.heal()
+        await audience.until_written("clear", "ok")
+        audience.note(await audience.scenes())
+
+    seen = await told(Story(fault=CutDeletion(), verb="deletecollection", name="", plot=plot))
+    assert seen.starts == 2
+    assert seen.notes == [(3,), (0,)]
+    assert seen.diary == [("sees", "end", None), ("clear",), ("sees", "end", None), ("clear",), ("clear", "ok")]
 
 
 # watches
