@@ -43,6 +43,7 @@ def test_a_wrong_controller_is_found(name: str) -> None:
     violations = [str(violation) for violation in report.without_faults]
     assert bool(violations) == (not exhibit.shown_by), str(report)
     if not violations:
+        assert exhibit.pairs or set(exhibit.shown_by) <= {fault for _, fault in report.broken}, str(report)
         assert all(len(finding.schedule.faults) <= 2 for finding in report.findings)
         violations = [str(violation) for finding in report.findings for violation in finding.violations]
     assert any(exhibit.words in words for words in violations), str(report)

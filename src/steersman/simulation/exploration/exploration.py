@@ -75,8 +75,8 @@ _CONTENTS = frozenset({"create", "update", "patch", "apply"})
 
 #: How many faults a random schedule has at most.
 _FAULTS_MAX = 4
-#: How often another fault of a schedule strikes where the program repeats a request.
-_REPEATED = 0.25
+#: How often an earlier fault of a schedule lasts, in place of another one.
+_LASTING = 0.25
 
 OnResult = Callable[[Result], None]
 
@@ -245,26 +245,20 @@ class Exploration:
         ]
 
     def _sampled(self, generator: random.Random, targets: list[PlacedFault], size: int) -> tuple[PlacedFault, ...]:
-        """Faults at up to so many places, also where the program repeats the request of an earlier one.
+        """Faults at up to so many places; some last, and strike the next request of the same sort, too.
 
-        A repetition is no place of the run without faults: it is the next occurrence of the request.
+        That request may be a retry, which the run without faults does not have.
         """
         chosen: dict[Place, PlacedFault] = {}
         for _ in range(size):
             candidates = [target for target in targets if target.place not in chosen]
-            again = [
-                target for placed in chosen.values() for target in self._next(placed) if target.place not in chosen
-            ]
-            if again and (not candidates or generator.random() < _REPEATED):
-                candidates = again
+            lasting = [again for placed in chosen.values() if (again := _again(placed)).place not in chosen]
+            if lasting and (not candidates or generator.random() < _LASTING):
+                candidates = lasting
             if candidates:
                 target = generator.choice(candidates)
                 chosen[target.place] = target
         return tuple(chosen.values())
-
-    def _next(self, placed: PlacedFault) -> list[PlacedFault]:
-        place = msgspec.structs.replace(placed.place, occurrence=placed.place.occurrence + 1)
-        return [PlacedFault(fault, place) for fault in applicable(place, self._faults, self._primaries)]
 
     def _result(self, world: World, faults: tuple[PlacedFault, ...], began: float) -> Result:
         violations = judged(world, self.reference)
@@ -316,6 +310,11 @@ def _parting(one: _FaultFree, again: _FaultFree) -> Violation | None:
                 f" a socket: {calls}. Use steersman.utc_now and steersman.aio.randomness, or an ExternalSystem",
             )
     return None
+
+
+def _again(placed: PlacedFault) -> PlacedFault:
+    place = msgspec.structs.replace(placed.place, occurrence=placed.place.occurrence + 1)
+    return PlacedFault(placed.fault, place)
 
 
 def _objects(reference: Reference) -> dict[str, Any]:
