@@ -172,28 +172,24 @@ def _scenarios(module: ModuleType, attribute: str) -> dict[str, Scenario]:
         named = {id(value): name for name, value in reversed(every.items())}
         return {f"{module.__name__}:{name}": every[name] for name in reversed(named.values())}
     target = f"{module.__name__}:{attribute}" if attribute else module.__name__
-    setup = _setup(module, find_manager(module, attribute), target)
-    return {target: Scenario(setup, _derived_workload(setup(), target), name=target)}
+    found = find_manager(module, attribute)
+    name = attribute or next(name for name, value in vars(module).items() if value is found)
+    workload = _derived_workload(found if isinstance(found, Manager) else _made(found, target), target)
+    # Each start of the operator imports the module anew, as a new process does.
+    return {target: Scenario(program(module.__name__, name), workload, name=target)}
 
 
-def _setup(module: ModuleType, found: Manager | Callable[..., Any], target: str) -> Callable[[], Manager]:
-    if isinstance(found, Manager):
-        # A process that starts again imports its modules anew.
-        name = next(name for name, value in vars(module).items() if value is found)
-        return program(module.__name__, name)
-    if inspect.signature(found).parameters or inspect.iscoroutinefunction(found):
+def _made(maker: Callable[..., Any], target: str) -> Manager:
+    """The manager that a function returns."""
+    if inspect.signature(maker).parameters or inspect.iscoroutinefunction(maker):
         raise Failure(
             f"{target} needs a client, and a simulation makes its own; name a Manager, a Scenario, "
             "or a function without parameters that returns a Manager"
         )
-
-    def setup() -> Manager:
-        made = found()
-        if not isinstance(made, Manager):
-            raise Failure(f"{target} returned a {type(made).__name__}; it must return the Manager to run")
-        return made
-
-    return setup
+    made = maker()
+    if not isinstance(made, Manager):
+        raise Failure(f"{target} returned a {type(made).__name__}; it must return the Manager to run")
+    return made
 
 
 def _derived_workload(manager: Manager, target: str) -> Callable[[ScenarioUser], Any]:

@@ -17,7 +17,7 @@ from steersman.simulation.exploration.exploration import ALL_FAULTS, Exploration
 from steersman.simulation.exploration.smallest_schedule import shrunk
 from steersman.simulation.runs.faults import Fault, fault_name
 from steersman.simulation.runs.places import Place
-from steersman.simulation.runs.schedules import FaultSchedule, Result, Violation
+from steersman.simulation.runs.schedules import FaultSchedule, PlacedFault, Result, Violation
 from steersman.simulation.scenario import Scenario, Setup, Workload
 from steersman.simulation.stories import Case, PageContents, Story, story_page, told
 
@@ -180,14 +180,15 @@ def scenario_of(setup: Setup | str, workload: Workload, options: Mapping[str, An
 
 
 def _findings(exploration: Exploration, results: Iterable[Result]) -> tuple[Finding, ...]:
-    """One finding for each way to fail, with its smallest schedule."""
+    """One finding for each way to fail, with its smallest schedule; the same in every run, whichever process ends first."""
     groups: dict[frozenset[str], list[Result]] = {}
-    for result in results:
+    order = {placed: number for number, placed in enumerate(exploration.targets())}
+    for result in sorted(results, key=lambda result: _rank(result.schedule, order)):
         if result.violations:
             groups.setdefault(frozenset(map(_sort_of, result.violations)), []).append(result)
     findings: list[Finding] = []
     for group in groups.values():
-        smallest = min(group, key=lambda result: len(result.schedule.faults))
+        smallest = group[0]
         least = shrunk(exploration, smallest) if len(smallest.schedule.faults) > 1 else smallest
         findings.append(Finding(schedule=least.schedule, violations=least.violations, others=len(group) - 1))
     return tuple(findings)
@@ -198,6 +199,11 @@ def _sort_of(violation: Violation) -> str:
     words = _MOMENT.sub("", violation.words)
     parts = {_NAME.sub("", part) for part in words.split("; ")}
     return f"{violation.oracle}: {'; '.join(sorted(parts))}"
+
+
+def _rank(schedule: FaultSchedule, order: Mapping[PlacedFault, int]) -> tuple[int, list[int], int]:
+    """Few faults first, then early ones."""
+    return len(schedule.faults), [order.get(placed, len(order)) for placed in schedule.faults], schedule.seed
 
 
 def _with_stories(scenario: Scenario, findings: Sequence[Finding]) -> tuple[Finding, ...]:

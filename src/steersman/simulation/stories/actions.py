@@ -67,6 +67,11 @@ class _Draft:
         self._before: bytes | None = None
         self._after: bytes | None = None
 
+    @property
+    def is_collection(self) -> bool:
+        """Whether it concerns several objects."""
+        return self.place is not None and self.place.verb == "deletecollection"
+
     def commit(self, entry: Entry) -> None:
         """Add a commit that belongs to the action."""
         if not self.committed:
@@ -137,6 +142,8 @@ class _Reader:
                 self._reconcile(entry)
             case "start":
                 self._add(_Draft(entry, "start", entry.words))
+            case "log":
+                pass  # what matters of it is an action, too
             case _:
                 self._add(_Draft(entry, "note", entry.words))
 
@@ -203,15 +210,13 @@ class _Reader:
             return
         _, _, rest = entry.key.partition("/")
         resource, _, name = rest.partition("/")
+        asked = (draft for draft in self._open if draft.place is not None and _concerns(draft.place, resource, name))
+        draft = next((draft for draft in asked if entry.actor in {draft.actor, "server"}), None)
         meddled = next((place for place in self._meddled if _concerns(place, resource, name)), None)
-        if meddled is not None and _is_meddling(meddled, entry):
+        if meddled is not None and (_is_touched(entry) or draft is None or draft.committed):
             self._meddled.remove(meddled)
             self._own_line(entry, OTHER_CLIENT)
-            return
-        draft = next(
-            (draft for draft in self._open if draft.place is not None and _concerns(draft.place, resource, name)), None
-        )
-        if draft is not None and not (draft.committed and draft.place and draft.place.verb == "deletecollection"):
+        elif draft is not None and not (draft.committed and draft.is_collection):
             draft.commit(entry)
         else:
             self._own_line(entry, CONTROL_PLANE)
@@ -232,24 +237,15 @@ def _concerns(place: Place, resource: str, name: str) -> bool:
     return name.startswith(place.key[:-1]) if place.key.endswith("*") else name == place.key
 
 
-def _is_meddling(place: Place, entry: Entry) -> bool:
-    """Whether a commit is that of another client: it sets its annotation, or deletes what the operator does not."""
-    if place.verb != "delete" and (entry.after is None or _is_deleting(entry)):
-        return True
-    return _touched(entry.after) != _touched(entry.before)
+def _is_touched(entry: Entry) -> bool:
+    """Whether a commit sets the annotation of another client."""
+    one, other = _annotations(entry.before), _annotations(entry.after)
+    return TOUCHED in other and one.get(TOUCHED) != other[TOUCHED]
 
 
-def _is_deleting(entry: Entry) -> bool:
-    return "deletionTimestamp" in _metadata(entry.after) and "deletionTimestamp" not in _metadata(entry.before)
-
-
-def _touched(value: bytes | None) -> Any:
-    annotations: dict[str, Any] = _metadata(value).get("annotations") or {}
-    return annotations.get(TOUCHED)
-
-
-def _metadata(value: bytes | None) -> dict[str, Any]:
-    return (tree_of(value) or {}).get("metadata") or {}
+def _annotations(value: bytes | None) -> dict[str, Any]:
+    metadata: dict[str, Any] = (tree_of(value) or {}).get("metadata") or {}
+    return metadata.get("annotations") or {}
 
 
 def _change(before: Any, after: Any) -> Literal["create", "change", "delete"]:

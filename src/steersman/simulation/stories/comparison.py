@@ -90,7 +90,7 @@ def _common_beginning(actions: Sequence[Action], reference: Sequence[Action]) ->
 
 
 def _is_struck(actions: Sequence[Action], number: int) -> bool:
-    """Whether a fault strikes this very request: then the story has it, even if it changes nothing."""
+    """Whether a fault strikes this very request: it is shown for that, even if it changes nothing."""
     following = actions[number + 1] if number + 1 < len(actions) else None
     if following is None or following.sort != "fault":
         return False
@@ -99,7 +99,8 @@ def _is_struck(actions: Sequence[Action], number: int) -> bool:
 
 def _identity(action: Action) -> tuple[str, ...]:
     """What makes two actions the same: not their time, nor what differs by chance."""
-    texts = (action.actor, action.words, action.outcome, *action.diff)
+    # A deletion is the same, whatever the object held.
+    texts = (action.actor, action.words, action.outcome, *(action.diff if action.change != "delete" else ()))
     return tuple(_SUFFIX.sub("-*", _TIME.sub("TIME", text)) for text in texts)
 
 

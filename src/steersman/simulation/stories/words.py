@@ -44,17 +44,17 @@ _THIRD_PERSON = {
     "reconcile": "reconciles",
 }
 _INFINITIVE = {"deletecollection": "delete all", "get": "read"}
-#: A sentence for each kind of fault; another kind has its name.
+#: A sentence for each kind of fault; a new kind is shown by its name.
 _SENTENCES: dict[type[Fault], str] = {
     CrashBefore: "crash before the request to {request}",
     CrashCommitted: "crash after sending the request to {request}",
     CrashReplied: "crash after the reply to {request}",
     LostRequest: "lost request to {request}",
     LostReply: "lost reply to {request}",
+    CutDeletion: "crash in the middle of the request to {request}",
     InterferingWrite: "another client changes the object just before the request to {request}",
-    ChildEdited: "another client changes a field of the object just after the request to {request}",
+    ChildEdited: "another client edits the object just after the request to {request}",
     ChildDeleted: "another client deletes the object just after the request to {request}",
-    CutDeletion: "crash after the first deletion of {request}",
     DroppedWatch: "all watches break at the request to {request}",
     StaleCache: "no watch delivers anything for {seconds:g} s, from the request to {request} on",
     Coalesced: "the watches lose all events of {seconds:g} s, from the request to {request} on",
