@@ -11,9 +11,12 @@ from __future__ import annotations
 import os
 import select
 import signal
+import sys
 import time
+import traceback
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from typing import NamedTuple, NoReturn
 
 #: Real seconds without a message after which a branch is killed.
@@ -92,10 +95,25 @@ class Branches:
             self.send(data)
         os._exit(0)
 
+    @contextmanager
+    def ending(self) -> Generator[None]:
+        """End this branch with the block, also by an error: nothing of the caller may run twice."""
+        try:
+            yield
+        except BaseException:  # noqa: BLE001 - the forking process reports that this one has failed
+            traceback.print_exc()
+            sys.stderr.flush()
+            os._exit(1)
+        os._exit(0)
+
     def finish(self) -> None:
-        """Wait for all branches."""
-        while self._running:
-            self._receive()
+        """Wait for all branches; if that is interrupted, end them."""
+        try:
+            while self._running:
+                self._receive()
+        except BaseException:
+            self.kill()
+            raise
 
     def kill(self) -> None:
         """End all branches at once."""

@@ -25,7 +25,7 @@ from steersman.manager import Manager
 from steersman.simulation.checks import Objects
 from steersman.simulation.runs.external_calls import ExternalCalls
 from steersman.simulation.runs.external_system import simulated_calls
-from steersman.simulation.runs.loop import SimulatedLoop
+from steersman.simulation.runs.loop import Hung, SimulatedLoop
 from steersman.simulation.runs.meddler import Meddler
 from steersman.simulation.runs.module_state import ModuleState
 from steersman.simulation.runs.network import Decide, Network, served_exchange
@@ -129,7 +129,10 @@ class World:
         """Run the scenario from the beginning to the end."""
         self.loop.on_idle = self._on_idle
         with self.trace.logs():
-            self.loop.run_until_complete(self._life())
+            try:
+                self.loop.run_until_complete(self._life())
+            except Hung as error:
+                self.failures.append(str(error))
 
     async def _life(self) -> None:
         plane = await self._as(self._server, self._boot())

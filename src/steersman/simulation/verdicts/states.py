@@ -101,7 +101,7 @@ def differences(expected: State, state: State, unstable: frozenset[Path] = froze
             lines.append(f"{describe_key(key)} is left behind")
         else:
             lines += [
-                f"{describe_key(key)}: {'.'.join(path)} is {_shown(new)} and should be {_shown(old)}"
+                f"{describe_key(key)}: {'.'.join(path)} {_difference(key, path, old, new)}"
                 for path, old, new in _leaves(expected[key], state[key], ())
                 if (key, *path) not in unstable
             ]
@@ -126,6 +126,12 @@ def _leaves(old: Any, new: Any, path: Path) -> Iterator[tuple[Path, Any, Any]]:
             yield from _leaves(one, other, (*path, str(index)))
     elif old != new:
         yield path, old, new
+
+
+def _difference(key: str, path: Path, old: Any, new: Any) -> str:
+    if key.startswith("core/secrets/") and path[0] in {"data", "stringData"}:
+        return "has another value"
+    return f"is {_shown(new)} and should be {_shown(old)}"
 
 
 def _shown(value: Any) -> str:
