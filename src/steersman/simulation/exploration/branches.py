@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 import select
 import signal
-import sys
 import time
 import traceback
 import warnings
@@ -21,7 +20,9 @@ from typing import NamedTuple, NoReturn
 
 #: Real seconds without a message after which a branch is killed.
 _HANGS_AFTER = 60.0
+#: The length of a message's length, and its sort.
 _SIZE = 4
+_DATA, _FAILURE = b"0", b"1"
 
 
 class _Branch:
@@ -84,8 +85,11 @@ class Branches:
 
     def send(self, data: bytes) -> None:
         """Send a message from this branch."""
+        self._write(_DATA, data)
+
+    def _write(self, sort: bytes, data: bytes) -> None:
         assert self._pipe is not None
-        left = memoryview(len(data).to_bytes(_SIZE) + data)
+        left = memoryview((len(data) + 1).to_bytes(_SIZE) + sort + data)
         while left:
             left = left[os.write(self._pipe, left) :]
 
@@ -100,10 +104,8 @@ class Branches:
         """End this branch with the block, also by an error: nothing of the caller may run twice."""
         try:
             yield
-        except BaseException:  # noqa: BLE001 - the forking process reports that this one has failed
-            traceback.print_exc()
-            sys.stderr.flush()
-            os._exit(1)
+        except BaseException:  # noqa: BLE001 - the forking process reports it
+            self._write(_FAILURE, traceback.format_exc().encode())
         os._exit(0)
 
     def finish(self) -> None:
@@ -136,7 +138,8 @@ class Branches:
             branch.last_message = time.monotonic()
             branch.received.extend(piece)
             for data in branch.messages():
-                self._on_message(Message(branch.label, data))
+                failure = data[1:].decode() if data[:1] == _FAILURE else ""
+                self._on_message(Message(branch.label, b"" if failure else data[1:], failure))
         for descriptor, branch in list(self._running.items()):
             if time.monotonic() - branch.last_message > _HANGS_AFTER:
                 os.kill(branch.pid, signal.SIGKILL)
