@@ -107,9 +107,7 @@ def test_a_manager_without_a_scenario_runs_the_derived_workload(run) -> None:
 def test_a_manager_whose_workload_cannot_be_derived_asks_for_a_scenario(run) -> None:
     code, _, told = run("sim_secrets")
     assert code == 1
-    assert (
-        "sim_secrets: Secret: no valid object can be derived: manager secrets reconciles only kinds of others" in told
-    )
+    assert "sim_secrets: manager secrets: no valid object can be derived: it reconciles only kinds of others" in told
     assert "Write a workload that creates one" in told
 
 

@@ -21,9 +21,10 @@ _RETRIES = 60
 class NoValidObject(Exception):
     """No valid object of a kind could be derived: the scenario needs a workload of its own."""
 
-    def __init__(self, kind: str, why: str) -> None:
+    def __init__(self, subject: str, why: str, *, kind: str = "") -> None:
+        kind = kind or subject
         super().__init__(
-            f"{kind}: no valid object can be derived: {why}. Write a workload that creates one:"
+            f"{subject}: no valid object can be derived: {why}. Write a workload that creates one:"
             f" `async def workload(user): await user.client.create({kind}(...))`, or pass one as examples=[{kind}(...)],"
             " or put an Example(...) marker on the field"
         )

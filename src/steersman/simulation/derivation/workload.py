@@ -58,10 +58,8 @@ def _reconciled_kinds(manager: Manager) -> list[type[Object]]:
     kinds = [kind for kind in manager.own_kinds if kind in primaries]
     if not kinds:
         others = ", ".join(kind_name(kind) for kind in primaries)
-        raise NoValidObject(
-            others.partition(",")[0] or "Site",
-            f"manager {manager.name} reconciles {f'only kinds of others ({others})' if others else 'no kinds'}",
-        )
+        why = f"reconciles only kinds of others ({others})" if others else "reconciles no kinds"
+        raise NoValidObject(f"manager {manager.name}", f"it {why}", kind="Site")
     return kinds
 
 
