@@ -1,7 +1,7 @@
 """The gallery of wrong controllers: each is found and explained, and each corrected twin survives.
 
-A run plays the faults that show each defect, and some others for the twins; `.ci/full` plays all faults, pairs and random
-schedules. ``tests/simulation/gallery/table.py`` prints what each fault finds.
+A run plays the faults that show each defect, on all wrong controllers and some twins; `.ci/full` plays all twins, all
+faults, pairs and random schedules. ``tests/simulation/gallery/table.py`` prints what each fault finds.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from steersman.simulation import ALL_FAULTS, Fault, SimulationReport, fault_name
 SCHEDULES = portions.count(sample=0, of=500)
 #: How many kinds of faults a twin meets in a sample, beside those that show the defect.
 KINDS = 2
+#: How many twins a sample plays.
+TWINS = 15
 
 
 def faults_for(shown_by: tuple[str, ...]) -> list[Fault]:
@@ -49,7 +51,7 @@ def test_a_wrong_controller_is_found(name: str) -> None:
     assert any(exhibit.words in words for words in violations), str(report)
 
 
-@pytest.mark.parametrize("name", EXHIBITS)
+@pytest.mark.parametrize("name", portions.some(EXHIBITS, TWINS))
 def test_a_corrected_twin_survives(name: str) -> None:
     """A simulation that cries wolf is turned off."""
     exhibit = EXHIBITS[name]
