@@ -435,7 +435,7 @@ class CommandLineRunner:
             args=(*self.program[1:], *arguments),
             env={**os.environ, **env.variables},
             folder="/",
-            stdin=env.file.decode(),
+            stdin=os.fsdecode(env.file),
             stdout=files.stdout,
             stderr=files.stderr,
             stop_timeout=1.0,

@@ -74,7 +74,7 @@ def become(program: Program, start: Start) -> NoReturn:
         os._exit(127)
 
 
-def report_failure(report: int, what: str, error: OSError | ValueError | OverflowError) -> None:
+def report_failure(report: int, what: str, error: Exception) -> None:
     """Write why a program cannot be started."""
     reason = getattr(error, "strerror", None) or error
     os.write(report, os.fsencode(f"{getattr(error, 'errno', None) or 0} {reason}: {what}"))

@@ -380,7 +380,7 @@ def _become(control: int, streams: tuple[int, int, int], launch: Launch) -> NoRe
         for number, descriptor in enumerate((source, out, err)):
             os.dup2(descriptor, number)
         os.write(report, _HAS_READ)
-    except (OSError, ValueError) as error:
+    except Exception as error:  # noqa: BLE001 - a start that fails without a report would count as one
         report_failure(report, "the launch message", error)
         os._exit(127)
     terminal = 0 if launch.terminal else -1
@@ -391,11 +391,23 @@ def _standard_input(text: str) -> int:
     """A descriptor of a file in memory, which no kill can leave behind; without a text, of an empty file."""
     if not text:
         return os.open(os.devnull, os.O_RDONLY)
-    descriptor = os.memfd_create("stdin")
+    descriptor = _memory_file()
     data = os.fsencode(text)
     while data:
         data = data[os.write(descriptor, data) :]
     os.lseek(descriptor, 0, os.SEEK_SET)
+    return descriptor
+
+
+def _memory_file() -> int:
+    """A descriptor of a file without a name."""
+    if hasattr(os, "memfd_create"):
+        return os.memfd_create("stdin")
+    # Pythons that were built with an old glibc lack it.
+    import tempfile  # noqa: PLC0415 - only in the child, and rarely
+
+    descriptor, path = tempfile.mkstemp(prefix="steersman-")
+    os.unlink(path)  # noqa: PTH108 - the shim imports little
     return descriptor
 
 
