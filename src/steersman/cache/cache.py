@@ -148,10 +148,15 @@ class Cache:
         indexes = self._indexes.setdefault(kind, {})
         if name in indexes:
             raise ValueError(f"{kind.gvk()} already has an index {name!r}; choose another name for one of them")
+        missing = [each for each in self._informers_of(kind) if name not in self._indexes_of(each.kind)]
         indexes[name] = function
-        for informer in self._informers_of(kind):
-            if self._indexes_of(informer.kind).get(name) is function:
-                informer.add_index(name, function)
+        try:
+            added = [each for each in missing if name in self._indexes_of(each.kind)]
+        except ValueError:
+            del indexes[name]
+            raise
+        for informer in added:
+            informer.add_index(name, function)
 
     def index_function(self, kind: type[Any] | Kind, name: str) -> IndexFunction:
         """Return the function of a declared index; raise `UnknownIndex` if it is not declared."""
@@ -192,9 +197,15 @@ class Cache:
         own = self._indexes.get(kind, {})
         if not self.is_metadata_only(kind):
             return own
-        gvk = kind.gvk()
-        names = (indexes for known, indexes in self._indexes.items() if known.gvk() == gvk)
-        return {name: function for indexes in names for name, function in indexes.items()} | own
+        gvk, found = kind.gvk(), dict(own)
+        for known, indexes in self._indexes.items():
+            for name, function in indexes.items() if known.gvk() == gvk else ():
+                if found.setdefault(name, function) is not function:
+                    raise ValueError(
+                        f"{gvk} has an index {name!r} by its class and another by its Kind, but one cache of metadata;"
+                        " choose another name for one of them"
+                    )
+        return found
 
     def reader(self) -> CacheReader:
         """Return a reader that answers get, list and index reads from the cache."""
