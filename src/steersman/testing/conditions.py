@@ -1,7 +1,8 @@
 """Calls a condition, which is a function of a test without parameters, until it holds or while it must hold.
 
 Guarantees
-- A call never lasts longer than its deadline, so a condition that hangs ends with a reason.
+- A call of an async function never lasts longer than its deadline, so a condition that hangs ends with a reason. The
+  first call may last a second longer: a condition is always looked at once.
 - An error that means "not yet", such as a failed assertion or a missing object, counts as one that does not hold. Any other
   error ends the wait and reaches the test.
 """
@@ -22,6 +23,8 @@ from steersman.testing.expectations import NotAsExpected
 Condition = Callable[[], object | Awaitable[object]]
 
 _POLL_SECONDS = 0.02
+#: How long a call of `condition_holds` may take, whatever its deadline.
+_FIRST_LOOK_SECONDS = 1.0
 #: How long the first call of `condition_stays` may take. The time in which the condition must hold begins after it.
 _FIRST_CALL_SECONDS = 10.0
 
@@ -44,9 +47,10 @@ async def condition_holds(condition: Condition, within: float) -> object:
     loop = asyncio.get_running_loop()
     deadline = loop.time() + within
     problem = "it did not return"
+    limit = max(deadline, loop.time() + _FIRST_LOOK_SECONDS)
     with suppress(_Unfinished), time_flies(deadline):
         while True:
-            answer, problem = await _call(condition, deadline)
+            answer, problem = await _call(condition, limit)
             if not problem:
                 return answer
             if loop.time() >= deadline:
