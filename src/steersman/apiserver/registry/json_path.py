@@ -55,21 +55,23 @@ class JsonPath:
     @cached_property
     def _paths(self) -> list[list[Step]]:
         # kube-apiserver makes a template of the path, so a brace in it ends the path. What follows is text, or more paths.
-        return _template(f"{{{self._path}}}")
+        try:
+            return _template(f"{{{self._path}}}")
+        except _NotParsed:
+            return []
 
     @property
     def is_valid(self) -> bool:
         """Whether kube-apiserver parses the path."""
-        try:
-            return bool(self._paths)
-        except _NotParsed:
-            return False
+        return bool(self._paths)
 
     def find(self, obj: Any) -> Values:
         """The values that the path finds in a tree: none, one, or several."""
+        if not self._paths:
+            return []
         try:
             first, *_ = [_followed(steps, [obj]) for steps in self._paths]
-        except (_NotFollowed, _NotParsed):
+        except _NotFollowed:
             return []
         return first
 
