@@ -51,5 +51,6 @@ from steersman.aio.supervisor import Supervisor as Supervisor
 __all__ = [
     "Supervisor",
     "name_suffix",
+    "new_uid",
     "randomness",
 ]
