@@ -45,7 +45,7 @@ from steersman.simulation.runs.faults import (
     SlowServer,
     StaleCache,
 )
-from steersman.simulation.runs.meddler import edited
+from steersman.simulation.runs.meddler import edits
 from steersman.simulation.runs.places import Place, PlaceCounter
 from steersman.simulation.runs.schedules import FaultSchedule
 from steersman.testing import Engine
@@ -373,7 +373,7 @@ class FaultyServer:
         if isinstance(fault, ChildDeleted):
             await self._meddler.delete(ConfigMap, link.place.key)
         elif isinstance(fault, ChildEdited):
-            await self._meddler.patch(ConfigMap, link.place.key, MergePatch(edited(link.body) or {}))
+            await self._meddler.patch(ConfigMap, link.place.key, MergePatch(next(edits(link.body), {})))
 
     def _cut_off(self, link: _Link) -> None:
         """Kill the operator in the middle of its request; another one starts with `heal`."""

@@ -2,7 +2,7 @@
 
 Guarantees
 - The exit code is 0 if nothing breaks, 1 if something does, and 2 for an invalid command line.
-- Each schedule that fails is kept in a file, and the output has the command that replays it.
+- The schedule of each finding is kept in a file, and the output has the command that replays it.
 - stdout contains the report and nothing else; progress goes to stderr.
 """
 
@@ -95,21 +95,23 @@ def _simulate(name: str, scenario: Scenario, faults: Sequence[Fault], options: S
             on_progress=progress.update,
         )
     report = msgspec.structs.replace(report, scenario=name)
-    show("\n".join(_lines(report, options)))
+    for line in str(report).splitlines():
+        show(painted(visible(line), "31") if line.lstrip().startswith("->") else visible(line))
     if options.page is not None:
         write_files({Path(options.page): report.page()}, check=False)
+    for line in _replays(report, options):
+        show(line)
     return 0 if report.ok else 1
 
 
-def _lines(report: SimulationReport, options: SimulateOptions) -> Iterator[str]:
-    for line in str(report).splitlines():
-        yield painted(visible(line), "31") if line.lstrip().startswith("->") else visible(line)
+def _replays(report: SimulationReport, options: SimulateOptions) -> Iterator[str]:
+    """Keep the schedules that fail; returns the commands that replay them."""
     for finding in report.findings:
         try:
             path = keep_finding(Path(options.keep), finding, scenario=report.scenario)
         except (OSError, ValueError) as error:
             raise Failure(
-                f"cannot keep a schedule in {options.keep}: {error}; choose another folder with --keep"
+                f"cannot write a schedule to {options.keep}: {error}; choose another folder with --keep"
             ) from error
         yield visible(f"replay: steersman simulate {report.scenario} --replay {shlex.quote(str(path))}")
 
@@ -142,9 +144,9 @@ def _regression(path: Path) -> Regression:
     try:
         return read_regression(path)
     except OSError as error:
-        raise Failure(f"cannot read {path}: {error.strerror}; name a file that steersman simulate has kept") from error
+        raise Failure(f"cannot read {path}: {error.strerror}; name a file that steersman simulate wrote") from error
     except ValueError as error:
-        raise Failure(f"{path} is no schedule: {error}; name a file that steersman simulate has kept") from error
+        raise Failure(f"{path} is no schedule: {error}; name a file that steersman simulate wrote") from error
 
 
 # what to run
@@ -197,4 +199,4 @@ def _derived_workload(manager: Manager, target: str) -> Callable[[ScenarioUser],
     try:
         return derived_workload(manager)
     except NoValidObject as error:
-        raise Failure(f"{target}: {error}, in a Scenario of steersman.simulation") from error
+        raise Failure(f"{target}: {error}; put the workload in a Scenario of steersman.simulation") from error

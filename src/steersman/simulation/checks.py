@@ -59,6 +59,8 @@ class StateCheck(msgspec.Struct, frozen=True, kw_only=True):
             return "" if self.holds(objects) else self.name
         except AssertionError as error:
             return f"{self.name}: {error}" if str(error) else self.name
+        except Exception as error:  # noqa: BLE001 - a check that fails does not hold
+            return f"{self.name}: {type(error).__name__}: {error}"
 
 
 def always(holds: Callable[[Objects], bool], name: str = "") -> StateCheck:
@@ -67,12 +69,12 @@ def always(holds: Callable[[Objects], bool], name: str = "") -> StateCheck:
 
 
 def at_rest(holds: Callable[[Objects], bool], name: str = "") -> StateCheck:
-    """A condition that must hold whenever the operator has nothing left to do."""
+    """A condition that must hold at each `ScenarioUser.settled`, and before and after the workload."""
     return StateCheck(when="at_rest", holds=holds, name=name or _name_of(holds))
 
 
 def sometimes(holds: Callable[[Objects], bool], name: str = "") -> StateCheck:
-    """A condition that must hold after some write of some run: it shows that the schedules reach what they should."""
+    """A condition that must hold after at least one write in at least one run: it shows that the schedules reach it."""
     return StateCheck(when="sometimes", holds=holds, name=name or _name_of(holds))
 
 

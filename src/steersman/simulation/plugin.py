@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Simulation:
-    """Simulates for a test: ``simulation(setup, workload)``. See `simulate` for the options."""
+    """Runs simulations for a test: ``simulation(setup, workload)``. See `simulate` for the options."""
 
     def __init__(self, folder: Path, name: str) -> None:
         self._folder = folder
@@ -33,6 +33,8 @@ class Simulation:
         from steersman.simulation.report import scenario_of, simulate  # noqa: PLC0415 - as above
 
         self._calls += 1
+        # A generator would be used up by the replay.
+        options |= {option: tuple(options[option]) for option in ("checks", "kinds", "faults") if option in options}
         name = self._name if self._calls == 1 else f"{self._name} ({self._calls})"
         self._replay(scenario_of(setup, workload, options), name)
         report = simulate(setup, workload, **options)

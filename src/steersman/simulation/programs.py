@@ -1,4 +1,4 @@
-"""Programs as setups: a module that is imported anew for each start, as a new process would.
+"""Programs as setups: a module that is imported again for each start, as in a new process.
 
 Guarantee: nothing that the module, or another one of its package, keeps in variables survives a crash. Other packages are
 imported once.
@@ -14,7 +14,7 @@ from steersman.manager import Manager
 
 
 def program(module: str, attribute: str = "manager") -> Callable[[], Manager]:
-    """A setup that imports a module anew, and takes its manager."""
+    """A setup that imports a module again and returns its manager."""
 
     def setup() -> Manager:
         found = getattr(_imported_anew(module), attribute, None)
@@ -35,7 +35,7 @@ def _imported_anew(module: str) -> object:
     try:
         return import_module(module)
     finally:
-        # The rest of the process goes on with the modules that it knows.
+        # The rest of the process continues with the modules that it has.
         for name in [name for name in sys.modules if name == package or name.startswith(f"{package}.")]:
             del sys.modules[name]
         sys.modules.update(own)

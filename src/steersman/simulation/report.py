@@ -36,7 +36,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
     schedule: FaultSchedule
     violations: tuple[Violation, ...]
-    #: How many other schedules failed in the same words.
+    #: How many other schedules failed in the same way.
     others: int = 0
     #: What happened; None for findings beyond the first ten.
     story: Story | None = None
@@ -82,7 +82,7 @@ class SimulationReport(msgspec.Struct, frozen=True, kw_only=True):
             PageContents(
                 scenario=self.scenario,
                 summary=f"{self._summary}; seed {self.seed}",
-                remarks=(*map(str, self.without_faults), *(f"in no run: {name}" for name in self.never)),
+                remarks=(*map(str, self.without_faults), *(f"held in no run: {name}" for name in self.never)),
                 stories=tuple(each.story or _headline(each) for each in self.findings),
                 coverage=self.coverage,
                 broken=self.broken,
@@ -97,7 +97,7 @@ class SimulationReport(msgspec.Struct, frozen=True, kw_only=True):
         if self.without_faults:
             words = "".join(f"\n  -> {violation}" for violation in self.without_faults)
             return f"wrong without any fault:{words}"
-        head = self._summary + "".join(f"\nin no run: {name}" for name in self.never)
+        head = self._summary + "".join(f"\nheld in no run: {name}" for name in self.never)
         if not self.findings:
             return f"{head}\nno violation"
         count, sizes = len(self.findings), {len(finding.schedule.faults) for finding in self.findings}
@@ -124,8 +124,8 @@ def simulate(
 ) -> SimulationReport:
     """Run an operator under every single fault at every request it sends; optionally also under pairs and random schedules.
 
-    ``setup`` builds the operator, for its start and after each crash; or it names a module with a ``manager``, which is
-    imported anew each time. ``workload`` is what users do. Call it outside of any
+    ``setup`` builds the operator, for its first start and after each crash. It can also be the name of a module that has a
+    ``manager``; the module is imported again for each start. ``workload`` is what users do. Call `simulate` outside of any
     event loop.
     """
     scenario = Scenario(setup, workload, checks=checks, kinds=kinds, replicas=replicas)
@@ -137,7 +137,7 @@ def simulate(
         return SimulationReport(
             scenario=scenario.name,
             seed=seed,
-            schedules=2,
+            schedules=3,
             requests=requests,
             seconds=time.monotonic() - began,
             without_faults=wrong,

@@ -1,7 +1,8 @@
 """What a simulation runs: an operator, and what its users do.
 
-A scenario is called anew for each run and for each restart of the operator, so it must build everything itself. What it keeps
-in module variables survives a crash, which a process does not: keep such state in the manager.
+A simulation calls the setup for each run and for each restart of the operator, so the setup must build everything itself.
+A restart resets numbers, strings and builtin containers in module variables (see `ModuleState`). Other objects there survive
+a simulated crash, unlike a real one: keep them in the manager.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ Setup: TypeAlias = Callable[[], Parts]
 
 
 class ScenarioUser(Protocol):
-    """A person or another program, who uses the operator's kinds."""
+    """A user of the operator's kinds: a person or another program."""
 
     @property
     def client(self) -> Client:
@@ -31,9 +32,9 @@ class ScenarioUser(Protocol):
         ...
 
     async def settled(self) -> None:
-        """Wait until the operator and the control plane have nothing left to do. The state of then is compared.
+        """Wait until the operator and the control plane have nothing left to do, and record the state.
 
-        A run with faults must have the same state here as the run without.
+        A run with faults must have the same state here as the run without faults.
         """
         ...
 
@@ -79,8 +80,9 @@ class Scenario:
         if isinstance(parts, Manager):
             if parts is self._last:
                 raise TypeError(
-                    "setup returned the same manager twice, and what it knows would survive a crash: build a new one in"
-                    ' setup, or name the module, as in simulate("shop.operator", ...), which is then imported anew'
+                    "setup returned the same manager twice, so its state would survive a crash: build a new one in"
+                    ' setup, or name the module, as in simulate("shop.operator", ...), which is then imported again for each'
+                    " start"
                 )
             self._last = parts
             # Nothing listens in a simulation.

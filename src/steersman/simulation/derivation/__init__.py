@@ -2,7 +2,7 @@
 
 Guarantees
 - The same manager gives the same requests, in every run and every process.
-- Each object and each change is one that the server accepts: it decides, by a dry run.
+- Each object is one that the server accepts in a dry run. A change that the server rejects is skipped.
 - If no valid object can be derived, an error names the kind, the field and what to write.
 """
 

@@ -57,7 +57,7 @@ class SpecSearch:
         self._left = _TRIES
 
     async def accepted(self, tree: Tree) -> Tree:
-        """A tree that a dry run of the server accepts. Raises `NoValidObject` with the server's last words."""
+        """A tree that a dry run of the server accepts. Raises `NoValidObject` with the server's first rejection."""
         refusal = first = await self._refusal(tree)
         while refusal is not None and self._left > 0:
             better = await self._better(tree, refusal)
@@ -65,7 +65,7 @@ class SpecSearch:
                 break
             tree, refusal = better
         if refusal is not None:
-            raise NoValidObject(self._kind.gvk().kind, f"the server refuses each of them: {first}")
+            raise NoValidObject(self._kind.gvk().kind, f"the server rejects every candidate, the first with: {first}")
         return tree
 
     async def _better(self, tree: Tree, refusal: StatusError) -> tuple[Tree, StatusError | None] | None:

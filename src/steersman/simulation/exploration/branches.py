@@ -1,21 +1,21 @@
 """Branches of a run: forked processes that go on from the same moment.
 
 Guarantees
-- At most so many run at once; the forking process waits for one to end before it forks another.
-- A branch ends with a report, whatever its program does: a dead one is a report, too, and one that hangs is killed.
+- At most `jobs` branches run at once; the forking process waits for one to end before it forks another.
+- A branch always ends with a report, whatever its program does: its death is reported, and a branch that hangs is killed.
 - No branch outlives `finish` or `kill`.
 """
 
 from __future__ import annotations
 
 import os
-import select
+import selectors
 import signal
 import time
 import traceback
 import warnings
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import NamedTuple, NoReturn
 
 #: Real seconds without a message after which a branch is killed.
@@ -55,16 +55,18 @@ class Message(NamedTuple):
 class Branches:
     """Forks processes, and takes their messages."""
 
-    def __init__(self, jobs: int, on_message: Callable[[Message], None]) -> None:
+    def __init__(
+        self, jobs: int, on_message: Callable[[Message], None], *, hangs_after: float | None = _HANGS_AFTER
+    ) -> None:
         self._jobs = max(1, jobs)
         self._on_message = on_message
+        self._hangs_after = hangs_after
         self._running: dict[int, _Branch] = {}
         self._pipe: int | None = None
 
     def branch(self, label: object) -> bool:
         """Fork; True in the new process."""
-        while len(self._running) >= self._jobs:
-            self._receive()
+        self._wait(self._jobs - 1)
         reading, writing = os.pipe()
         with warnings.catch_warnings():
             # A branch runs nothing but the simulation, and ends without clean-up: other threads do not matter.
@@ -105,13 +107,20 @@ class Branches:
         try:
             yield
         except BaseException:  # noqa: BLE001 - the forking process reports it
-            self._write(_FAILURE, traceback.format_exc().encode())
-        os._exit(0)
+            # Even if that process is gone, this one must not go on.
+            with suppress(BaseException):
+                self._write(_FAILURE, traceback.format_exc().encode())
+        finally:
+            os._exit(0)
 
     def finish(self) -> None:
-        """Wait for all branches; if that is interrupted, end them."""
+        """Wait for all branches."""
+        self._wait(0)
+
+    def _wait(self, most: int) -> None:
+        """Wait until at most so many branches run; if that is interrupted, end all."""
         try:
-            while self._running:
+            while len(self._running) > most:
                 self._receive()
         except BaseException:
             self.kill()
@@ -127,9 +136,7 @@ class Branches:
 
     def _receive(self) -> None:
         """Take what has arrived; wait for something if nothing has."""
-        oldest = min(branch.last_message for branch in self._running.values())
-        ready, _, _ = select.select(list(self._running), (), (), max(0.0, oldest + _HANGS_AFTER - time.monotonic()))
-        for descriptor in ready:
+        for descriptor in self._ready():
             branch = self._running[descriptor]
             piece = os.read(descriptor, 1 << 16)
             if not piece:
@@ -141,9 +148,20 @@ class Branches:
                 failure = data[1:].decode() if data[:1] == _FAILURE else ""
                 self._on_message(Message(branch.label, b"" if failure else data[1:], failure))
         for descriptor, branch in list(self._running.items()):
-            if time.monotonic() - branch.last_message > _HANGS_AFTER:
+            if self._hangs_after is not None and time.monotonic() - branch.last_message > self._hangs_after:
                 os.kill(branch.pid, signal.SIGKILL)
-                self._ended(descriptor, f"the run did not end within {_HANGS_AFTER:g} real seconds")
+                self._ended(descriptor, f"the run did not end within {self._hangs_after:g} real seconds")
+
+    def _ready(self) -> list[int]:
+        """The branches that have sent something, or have ended; or none, when one has hung for too long."""
+        left = None
+        if self._hangs_after is not None:
+            oldest = min(branch.last_message for branch in self._running.values())
+            left = max(0.0, oldest + self._hangs_after - time.monotonic())
+        with selectors.DefaultSelector() as selector:
+            for descriptor in self._running:
+                selector.register(descriptor, selectors.EVENT_READ)
+            return [key.fd for key, _ in selector.select(left)]
 
     def _ended(self, descriptor: int, failure: str) -> None:
         branch = self._running.pop(descriptor)

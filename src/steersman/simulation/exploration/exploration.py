@@ -124,7 +124,7 @@ class Exploration:
         self._primaries: frozenset[str] = frozenset()
 
     def prepare(self) -> tuple[Violation, ...]:
-        """Run without faults, twice: returns what is wrong already then."""
+        """Run without faults, three times: returns what is wrong even then."""
         outcomes: list[_FaultFree] = []
         failures: list[str] = []
 
@@ -145,6 +145,9 @@ class Exploration:
         one, again, other = outcomes
         if parting := _parting(one, again):
             return (parting,)
+        if sockets := [call for call in one.machine_calls if call.startswith("socket.")]:
+            words = f"a simulation opens no sockets: {', '.join(sockets)}. Call services through an ExternalSystem"
+            return (Violation("repeat", words),)
         if one.violations or other.violations:
             return one.violations or other.violations
         unstable = frozenset[tuple[str, ...]]().union(
@@ -174,9 +177,9 @@ class Exploration:
 
     def _below(self, work: Callable[[OnResult], None], on_result: OnResult) -> None:
         """Work in a process of its own, which forks the runs: this process stays as it is."""
-        outer = Branches(1, lambda message: on_result(_result_of(message, self.seed)))
-        if outer.branch(()):
-            # Every branch of this one ends here, too: they are copies of its stack.
+        # It may wait as long as its branches: those are killed when they hang.
+        outer = Branches(1, lambda message: on_result(_result_of(message)), hangs_after=None)
+        if outer.branch(FaultSchedule(seed=self.seed)):
             with outer.ending():
                 if self.reference is not None:
                     warm_up(self.scenario, _objects(self.reference), seed=self.seed)
@@ -189,7 +192,7 @@ class Exploration:
 
     def _explore(self, on_result: OnResult) -> None:
         """Run without faults, and fork at each place for each fault."""
-        branches = Branches(self._jobs, lambda message: on_result(_result_of(message, self.seed)))
+        branches = Branches(self._jobs, lambda message: on_result(_result_of(message)))
         planned: list[PlacedFault] = []
         began = [0.0]
 
@@ -198,7 +201,7 @@ class Exploration:
                 return None
             for fault in applicable(place, self._faults, self._primaries):
                 placed = PlacedFault(fault, place)
-                if branches.branch((placed,)):
+                if self._forked(branches, placed):
                     world.loop.go_on()
                     began[0] = time.process_time()
                     planned.append(placed)
@@ -208,13 +211,23 @@ class Exploration:
         world = World(self.scenario, seed=self.seed, decide=decide)
         try:
             world.run()
+            if planned:
+                branches.end(msgspec.json.encode(self._result(world, tuple(planned), began[0])))
         except BaseException:
-            if not planned:
-                branches.kill()
+            if planned:
+                with branches.ending():
+                    raise
+            branches.kill()
             raise
-        if planned:
-            branches.end(msgspec.json.encode(self._result(world, tuple(planned), began[0])))
         branches.finish()
+
+    def _forked(self, branches: Branches, placed: PlacedFault) -> bool:
+        """Fork for a fault; True in the new process."""
+        try:
+            return branches.branch(FaultSchedule(seed=self.seed, faults=(placed,)))
+        except OSError as error:
+            # The program must not take it for an error of a request.
+            raise SystemExit(f"cannot fork a run: {error}") from error
 
     # schedules from the beginning
 
@@ -222,13 +235,14 @@ class Exploration:
         """Run schedules from the beginning, each in a process of its own."""
 
         def run_each(on_result: OnResult) -> None:
-            branches = Branches(self._jobs, lambda message: on_result(_result_of(message, self.seed)))
+            branches = Branches(self._jobs, lambda message: on_result(_result_of(message)))
             for schedule in schedules:
-                if branches.branch(schedule.faults):
-                    began = time.process_time()
-                    world = World(self.scenario, seed=schedule.seed, decide=schedule.decide)
-                    world.run()
-                    branches.end(msgspec.json.encode(self._result(world, schedule.faults, began)))
+                if branches.branch(schedule):
+                    with branches.ending():
+                        began = time.process_time()
+                        world = World(self.scenario, seed=schedule.seed, decide=schedule.decide)
+                        world.run()
+                        branches.send(msgspec.json.encode(self._result(world, schedule.faults, began)))
             branches.finish()
 
         self._below(run_each, on_result)
@@ -307,11 +321,12 @@ def _parting(one: _FaultFree, again: _FaultFree) -> Violation | None:
     """Where two runs of one schedule part, and why."""
     for here, there in zip_longest(one.lines, again.lines, fillvalue="the end of the run"):
         if here != there:
-            calls = ", ".join(one.machine_calls) or "none was seen; datetime.now and hash order leave no mark"
+            calls = ", ".join(one.machine_calls) or "none was seen; datetime.now and the order of sets leave no trace"
             return Violation(
                 "repeat",
-                f"two runs with one seed part here: {here}, and {there}. Lines that ask the machine for time, chance or"
-                f" a socket: {calls}. Use steersman.utc_now and steersman.aio.randomness, or an ExternalSystem",
+                f"two runs with the same seed differ: one has {here}; the other has {there}. Lines that ask the machine"
+                f" for time, random numbers or a socket: {calls}. Use steersman.utc_now and steersman.aio.randomness,"
+                " or an ExternalSystem",
             )
     return None
 
@@ -327,8 +342,8 @@ def _objects(reference: Reference) -> dict[str, Any]:
     return {key: tree for state in others for key, tree in state.items() if key not in first}
 
 
-def _result_of(message: Message, seed: int) -> Result:
+def _result_of(message: Message) -> Result:
     if not message.failure:
         return msgspec.json.decode(message.data, type=Result)
-    faults = cast("tuple[PlacedFault, ...]", message.label)
-    return Result(schedule=FaultSchedule(seed=seed, faults=faults), violations=(Violation("rest", message.failure),))
+    schedule = cast("FaultSchedule", message.label)
+    return Result(schedule=schedule, violations=(Violation("rest", message.failure.strip().splitlines()[-1]),))

@@ -18,7 +18,7 @@ from steersman.simulation.runs.places import Place
 from steersman.transport import MAX_BODY
 from steersman.wire import HttpRequest, describe_request
 
-#: How a watch says that its history is gone.
+#: The event that tells a watch that its history is gone.
 _EXPIRED = (
     b'{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure",'
     b'"message":"too old resource version","reason":"Expired","code":410}}\n'
@@ -86,7 +86,7 @@ class Exchange:
             self._wake()
 
     def expire(self) -> None:
-        """End a watch as a server does whose history is gone."""
+        """End a watch as a server does when its history is gone."""
         if self.actor.alive and not self._ended:
             self.deaf = False
             self.take(_EXPIRED)

@@ -1,8 +1,8 @@
-"""External systems: services outside of the cluster, which keep what they hold when the operator crashes.
+"""External systems: services outside of the cluster, which keep their contents when the operator crashes.
 
 Guarantees
 - In a simulation, each call is a place where a fault can happen, as each request is. Outside of one, a call just happens.
-- What a system holds is compared like the state of the store: an effect that happened twice is a difference.
+- The contents of a system are compared like the state of the store: an effect that happened twice is a difference.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class ExternalFailure(ConnectionError):
-    """A call of an external system failed: its effect may have happened, or not."""
+    """A call of an external system failed: its effect may or may not have happened."""
 
 
 class Calls(Protocol):
@@ -37,6 +37,11 @@ _held: dict[str, dict[str, Any]] = {}
 _given: Counter[str] = Counter()
 
 
+def external_objects() -> dict[str, dict[str, Any]]:
+    """What each system holds, by its name."""
+    return _held
+
+
 class ExternalSystem:
     """A service outside of the cluster, for a scenario.
 
@@ -47,8 +52,8 @@ class ExternalSystem:
         return await bank.call("open", name, lambda: bank.add({"owner": name}))
     ```
 
-    ``objects`` is what it holds, by ids that it gives. Two systems of one name are one: a module that is imported anew after
-    a crash finds what it left.
+    ``objects`` is what it holds, by ids that it gives. Systems with the same name share it: a module that is imported again
+    after a crash finds what it left.
     """
 
     def __init__(self, name: str) -> None:

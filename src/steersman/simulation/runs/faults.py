@@ -19,11 +19,11 @@ class CrashBefore(_Fault, frozen=True, tag="crash before sending"):
 
 
 class CrashCommitted(_Fault, frozen=True, tag="crash after commit"):
-    """The process ends after the server has received the request; the request is carried out."""
+    """The process ends just after it has sent the request; the server carries it out."""
 
 
 class CrashReplied(_Fault, frozen=True, tag="crash after reply"):
-    """The process ends when the reply has arrived, before its code learns of it."""
+    """The process ends when the reply has arrived, before its code continues."""
 
 
 class LostRequest(_Fault, frozen=True, tag="lost request"):
@@ -45,7 +45,7 @@ class StaleCache(_Fault, frozen=True, tag="stale cache"):
 
 
 class Coalesced(_Fault, frozen=True, tag="coalesced events"):
-    """The watches of the process lose all events of a while, and expire: it sees only the state after them."""
+    """The watches of the process lose all events for a while, and expire: it sees only the state after them."""
 
     seconds: float = 5.0
 

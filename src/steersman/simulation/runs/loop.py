@@ -4,7 +4,7 @@ Guarantees
 - Time moves only when nothing is left to run, and then to the next timer: an hour of waiting takes no time.
 - Callbacks run in the order in which they were scheduled, timers of one moment too. Nothing depends on addresses or hashes.
 - A callback of a dead actor (`steersman.aio.Actor`) is dropped: a crash is not a cancellation, no ``finally`` runs.
-- Sockets, subprocesses and signals are refused with the place that asked for them. Work for threads runs on the loop, after
+- Sockets, subprocesses and signals are refused, with the line that asked for them. Work for threads runs on the loop, after
   a virtual delay.
 - The loop holds no descriptor and no thread, so a process can be forked while it runs.
 """
@@ -97,8 +97,9 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         self.on_idle: Callable[[float | None], bool] = lambda _: False
         #: Failures that no task took: see `call_exception_handler`.
         self.unhandled: list[dict[str, Any]] = []
-        #: How many callbacks ran.
+        #: How many callbacks ran, and how many may run; None for any number.
         self.turns = 0
+        self.turns_max: int | None = None
         aio.bind(self, clock=self, seed=seed)
 
     # time
@@ -155,6 +156,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         *,
         name: str | None = None,
         context: Context | None = None,
+        **_: Any,
     ) -> asyncio.Task[T]:
         """See asyncio."""
         self._tasks += 1
@@ -217,6 +219,8 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
             if handle.cancelled() or (handle.actor is not None and not handle.actor.alive):
                 continue
             self.turns += 1
+            if self.turns_max is not None and self.turns > self.turns_max:
+                raise Hung("the program runs on and on without waiting for anything")
             handle._run()  # noqa: SLF001 - how a loop is written
 
     def _pass_time(self) -> None:
@@ -318,8 +322,8 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
 
     def _refuse(self, what: str) -> NoReturn:
         raise NotSimulated(
-            f"{_caller()} asks for {what}, which a simulation cannot repeat: call it through an object that the scenario"
-            " can replace"
+            f"{_caller()} asks for {what}, which a simulation cannot repeat: use an object that the scenario can"
+            " replace, such as one that calls an ExternalSystem"
         )
 
     async def create_connection(self, *args: Any, **options: Any) -> NoReturn:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, cast
 
 import msgspec
@@ -15,6 +16,8 @@ _MERGE = (("Content-Type", "application/merge-patch+json"), ("User-Agent", "medd
 #: The annotation that it sets, which no comparison sees.
 TOUCHED = "simulation.steersman.dev/touched"
 _OK = 200
+#: How many edits are tried until the server accepts one.
+_EDITS_MAX = 8
 #: Where a person edits an object.
 _CONTENTS = ("spec", "data", "stringData", "rules", "subjects")
 
@@ -45,11 +48,13 @@ class Meddler:
             await self._delete(target)
             return
         self._times += 1
-        patch = edited(request.body or b"") if isinstance(fault, ChildEdited) else None
-        if patch is None:
-            patch = {"metadata": {"annotations": {TOUCHED: str(self._times)}}}
-        body = msgspec.json.encode(patch)
-        await self._send(HttpRequest("PATCH", target, query=(("fieldManager", "meddler"),), headers=_MERGE, body=body))
+        patches: list[dict[str, Any]] = list(edits(request.body or b"")) if isinstance(fault, ChildEdited) else []
+        # What the server rejects was no edit.
+        for patch in (*patches[:_EDITS_MAX], {"metadata": {"annotations": {TOUCHED: str(self._times)}}}):
+            body = msgspec.json.encode(patch)
+            query = (("fieldManager", "meddler"),)
+            if await self._send(HttpRequest("PATCH", target, query=query, headers=_MERGE, body=body)) == _OK:
+                return
 
     async def _delete(self, target: str) -> None:
         """Delete an object, unless a controller of a cluster would have to let it go, which no simulation has."""
@@ -62,39 +67,39 @@ class Meddler:
             return
         await self._send(HttpRequest("DELETE", target, headers=(("User-Agent", "meddler"),)))
 
-    async def _send(self, request: HttpRequest) -> None:
+    async def _send(self, request: HttpRequest) -> int:
         answer = await self._handler(request)
         answer.release()
+        return answer.status
 
 
-def edited(body: bytes) -> dict[str, Any] | None:
-    """A merge patch that changes one value of what a client sent; None if nothing can be changed."""
+def edits(body: bytes) -> Iterator[dict[str, Any]]:
+    """Merge patches that each change one value of what a client sent."""
     try:
         tree = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError):
-        return None
+        return
     if not isinstance(tree, dict):
-        return None
+        return
     contents = cast("dict[str, Any]", tree)
+    if contents.get("kind") == "Secret":
+        names: dict[str, Any] = {**(contents.get("data") or {}), **(contents.get("stringData") or {})}
+        yield from ({"stringData": {name: "edited"}} for name in names)
     for name in _CONTENTS:
-        if (patch := _changed(contents.get(name))) is not None:
-            return {name: patch}
-    return None
+        yield from ({name: patch} for patch in _changes(contents.get(name)))
 
 
-def _changed(value: Any) -> Any:
-    """The value with one number or text in it changed, as a merge patch; None if it has none."""
+def _changes(value: Any) -> Iterator[Any]:
+    """The value with one number or text in it changed, as merge patches."""
     match value:
         case bool() | None:
-            return None
+            return
         case int():
-            return value + 1
+            yield value + 1
         case str():
-            return f"{value}0" if value.isdigit() else f"{value}-edited"
+            yield f"{value}0" if value.isdigit() else f"{value}-edited"
         case dict():
             for name, inner in cast("dict[str, Any]", value).items():
-                if (patch := _changed(inner)) is not None:
-                    return {name: patch}
+                yield from ({name: patch} for patch in _changes(inner))
         case _:
-            return None
-    return None
+            return

@@ -14,12 +14,15 @@ from __future__ import annotations
 import sys
 from collections import deque
 from collections.abc import Iterable, Iterator, MutableMapping
+from copy import copy
 from functools import partial
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from steersman.objects import Object
-from steersman.simulation.runs.external_system import ExternalSystem
+from steersman.simulation.runs.external_system import ExternalSystem, external_objects
 from steersman.simulation.scenario import Scenario
+
+Container = TypeVar("Container", dict[Any, Any], list[Any])
 
 _SCALARS = (bool, int, float, complex, str, bytes, type(None))
 
@@ -65,22 +68,28 @@ def _module_of(part: Any) -> str:
 
 
 def _is_state(name: str, value: object) -> bool:
-    is_ours = not name.startswith("__")
+    is_ours = not name.startswith("__") and not any(value is held for held in external_objects().values())
     return is_ours and (type(value) in _SCALARS or isinstance(value, list | dict | set | deque))
 
 
 def _copied(value: Any) -> Any:
     """A copy that shares nothing but objects that are no builtin containers."""
     if isinstance(value, dict):
-        copy = cast("dict[Any, Any]", value).copy()
-        copy.update({key: _copied(each) for key, each in cast("dict[Any, Any]", value).items()})
-        return copy
+        mapping = _emptied(cast("dict[Any, Any]", value))
+        mapping.update({key: _copied(each) for key, each in cast("dict[Any, Any]", value).items()})
+        return mapping
     if isinstance(value, list | deque):
-        copy = cast("list[Any]", value).copy()
-        copy.clear()
-        copy.extend(map(_copied, cast("list[Any]", value)))
-        return copy
-    return cast("set[Any]", value).copy() if isinstance(value, set) else value
+        entries = _emptied(cast("list[Any]", value))
+        entries.extend(map(_copied, cast("list[Any]", value)))
+        return entries
+    return copy(cast("set[Any]", value)) if isinstance(value, set) else value
+
+
+def _emptied(container: Container) -> Container:
+    """An empty container of the same class."""
+    emptied = copy(container)
+    emptied.clear()
+    return emptied
 
 
 def _refilled(present: Any, value: Any) -> Any:

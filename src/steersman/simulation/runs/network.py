@@ -1,11 +1,11 @@
-"""The network between the actors of a simulation: it delays, loses and cuts.
+"""The network between the actors of a simulation: it delays and loses messages, and cuts connections.
 
 Guarantees
 - Only bytes cross, each message after a delay that the seed chooses. The pieces of one response arrive in order.
 - The server's work on a request does not end because its client does: a write can be committed without a reply. A watch ends
   when its client is gone, a moment later.
 - Every request is a place (`Place`) at which a fault can happen, decided by one function.
-- `in_flight` counts the messages on their way, so that a run knows when nothing more can happen.
+- `in_flight` counts the messages on their way, so that a run can tell when nothing more can happen.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from steersman.apiserver import MemoryStorage, Record
 
@@ -27,6 +27,11 @@ class RecordedStorage(MemoryStorage):
         self.contents[key] = value
         self._on_commit(key, before.value if before is not None else None, value)
         return record
+
+    async def put_new(self, values: Mapping[str, bytes]) -> None:
+        """See `MemoryStorage.put_new`: the objects with which a server starts."""
+        await super().put_new(values)
+        self.contents.update(values)
 
     async def delete(self, key: str, *, expect: int) -> int:
         """See `Storage.delete`."""

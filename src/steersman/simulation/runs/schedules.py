@@ -67,8 +67,3 @@ def write_schedule(path: Path, schedule: FaultSchedule, *, scenario: str, violat
     tree = {"scenario": scenario, **msgspec.to_builtins(schedule), "violations": told}
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(msgspec.json.format(msgspec.json.encode(tree), indent=2) + b"\n")
-
-
-def read_schedule(path: Path) -> FaultSchedule:
-    """A schedule from a file."""
-    return msgspec.json.decode(path.read_bytes(), type=FaultSchedule)

@@ -79,5 +79,9 @@ class _TraceHandler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         actor = current_actor()
-        words = f"{record.levelname.lower()}: {record.getMessage()}"
+        try:
+            message = record.getMessage()
+        except Exception:  # noqa: BLE001 - as logging, which never fails its caller
+            message = str(record.msg)
+        words = f"{record.levelname.lower()}: {message}"
         self._trace.add(actor.name if actor is not None else "", "log", words)

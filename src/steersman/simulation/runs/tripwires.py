@@ -1,6 +1,6 @@
-"""Tripwires: which lines of a program ask the machine for time, chance or a socket.
+"""Tripwires: which lines of a program ask the machine for time, random numbers or a socket.
 
-Such a call makes a run depend on the machine, so two runs of one schedule can differ. `datetime.now` cannot be wired.
+Such a call makes a run depend on the machine, so two runs of one schedule can differ. `datetime.now` cannot be replaced.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _WIRES: tuple[tuple[Any, str], ...] = (
     (secrets, "token_hex"),
     (secrets, "token_urlsafe"),
     (secrets, "token_bytes"),
-    (socket, "socket"),
+    (socket.socket, "__init__"),
     (socket, "create_connection"),
 )
 _OURS = str(Path(__file__).resolve().parent.parent)

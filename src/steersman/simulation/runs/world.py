@@ -2,9 +2,9 @@
 
 Guarantees
 - The same scenario, seed and faults give the same trace, in any process.
-- A crashed process starts again after a second, with a manager of its own and nothing of what it knew.
+- A crashed process starts again after a second, with a new manager and none of its earlier state.
 - The run is settled when no message is on its way, no controller has work, and nothing was written for a while.
-- The server, its store and its controllers are the real ones; only the network and the clock are simulated.
+- The server and its controllers are those of `ControlPlane`; only the network and the clock are simulated.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from steersman.controlplane import ControlPlane
 from steersman.manager import Manager
 from steersman.simulation.checks import Objects
 from steersman.simulation.runs.external_calls import ExternalCalls
-from steersman.simulation.runs.external_system import simulated_calls
+from steersman.simulation.runs.external_system import external_objects, simulated_calls
 from steersman.simulation.runs.loop import Hung, SimulatedLoop
 from steersman.simulation.runs.meddler import Meddler
 from steersman.simulation.runs.module_state import ModuleState
@@ -117,8 +117,8 @@ class World:
         self._registered: Any = None
         self._modules: ModuleState | None = None
         self._last_write = 0.0
+        self._turns_end = TURNS_MAX
         self._waiting: asyncio.Future[None] | None = None
-        self._alarm: asyncio.TimerHandle | None = None
 
     def _seed_of(self, what: str) -> int:
         return int.from_bytes(hashlib.sha256(f"{self.seed} {what}".encode()).digest()[:8])
@@ -213,15 +213,15 @@ class World:
         process.starts += 1
         seed = self._seed_of(f"{process.name} {process.starts}")
         process.actor = actor = Actor(process.name, seed=seed)
+        actor.context.run(simulated_calls.set, self.external)
         self.trace.add(process.name, "start", "starts" if process.starts == 1 else "starts again")
         # Processes share their modules here: with several, what one has put there cannot be told from the rest.
         if process.starts > 1 and len(self.processes) == 1 and self._modules is not None:
             for name in self._modules.restore():
-                self.trace.add(process.name, "note", f"starts without what it kept in the module variable {name}")
+                self.trace.add(process.name, "note", f"starts without the earlier value of the module variable {name}")
         process.task = self._as(actor, self._operate(process, actor))
 
     async def _operate(self, process: Process, actor: Actor) -> None:
-        simulated_calls.set(self.external)
         try:
             manager = process.manager = self.scenario.manager()
             manager.watchdog = 0
@@ -243,6 +243,8 @@ class World:
             self.network.reconciled(process.actor, controller, str(record.request))
 
     def _crash(self, actor: Actor, why: str) -> None:
+        if not actor.alive:
+            return
         process = next(process for process in self.processes if process.actor is actor)
         self.trace.add(process.name, "crash", why)
         actor.alive = False
@@ -253,8 +255,8 @@ class World:
         """Keep the state of the store and of all external systems."""
         contents = dict(self.storage.contents)
         self._check("at_rest")
-        for name, system in sorted(self.external.systems.items()):
-            values = sorted(msgspec.json.encode({"value": value}, order="sorted") for value in system.objects.values())
+        for name, objects in sorted(external_objects().items()):
+            values = sorted(msgspec.json.encode({"value": value}, order="sorted") for value in objects.values())
             contents |= {f"external/{name}/{number}": value for number, value in enumerate(values, start=1)}
         self.states.append(contents)
 
@@ -317,6 +319,9 @@ class World:
     async def _rest(self, deadline: float) -> None:
         if self.failures:
             raise NeverSettled(self.failures[0])
+        self._turns_end = self.loop.turns + TURNS_MAX
+        # A program that never waits is stopped, too.
+        self.loop.turns_max = self._turns_end + TURNS_MAX
         self._waiting = self.loop.create_future()
         timer = self.loop.call_at(deadline, self._give_up)
         try:
@@ -332,7 +337,7 @@ class World:
     def _on_idle(self, when: float | None) -> bool:
         if self._waiting is None or self._waiting.done():
             return False
-        if self.loop.turns > TURNS_MAX:
+        if self.loop.turns > self._turns_end:
             self._give_up()
             return True
         if self._is_busy():
@@ -349,7 +354,7 @@ class World:
         if self.network.in_flight:
             return True
         # A crash of the leader is over when another process leads, or it does again.
-        if not any(process.controllers for process in self.processes):
+        if self.primaries and not any(process.controllers for process in self.processes):
             return True
         return any(
             process.is_starting or any(_is_working(controller) for controller in process.controllers)
@@ -400,7 +405,7 @@ def _work_of(process: Process) -> Iterator[str]:
         if _is_working(controller):
             failing = [record for record in controller.statistics(keys=_KEYS).keys if record.failures]
             for record in failing[:_SHOWN]:
-                error = (record.last_error.strip().splitlines() or ["without words"])[-1]
+                error = (record.last_error.strip().splitlines() or ["no message"])[-1]
                 yield f"controller {controller.name} fails for {record.request}: {error}"
             if not failing:
                 yield f"{process.name}: controller {controller.name} keeps working"

@@ -1,7 +1,7 @@
 """The actions of a run: what each actor did, from the trace. Pure.
 
 Guarantees
-- Reads, watches and writes that change nothing are left out, unless a fault happens there or the server rejects them.
+- Reads and watches are left out. So are writes that change nothing, unless a fault happens there or the server rejects them.
 - A commit belongs to the request that asked for it. The control plane, or another client, made the others.
 - No action shows a secret value.
 """

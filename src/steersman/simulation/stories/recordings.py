@@ -34,14 +34,12 @@ def recorded(scenario: Scenario, schedules: Sequence[FaultSchedule], *, jobs: in
     branches = Branches(jobs, on_message)
     for number, schedule in enumerate(schedules):
         if branches.branch(number):
-            entries: Iterable[Entry] = ()
-            try:
+            with branches.ending():
                 world = World(scenario, seed=schedule.seed, decide=schedule.decide)
-                entries = world.trace
-                world.run()
-            finally:
-                # Whatever happened, this process must not go on with the work of the one it was forked from.
-                branches.end(msgspec.msgpack.encode(_from_start(entries)))
+                try:
+                    world.run()
+                finally:
+                    branches.send(msgspec.msgpack.encode(_from_start(world.trace)))
     branches.finish()
     return recordings
 

@@ -56,10 +56,10 @@ _SENTENCES: dict[type[Fault], str] = {
     ChildEdited: "another client edits the object just after the request to {request}",
     ChildDeleted: "another client deletes the object just after the request to {request}",
     DroppedWatch: "all watches break at the request to {request}",
-    StaleCache: "no watch delivers anything for {seconds:g} s, from the request to {request} on",
-    Coalesced: "the watches lose all events of {seconds:g} s, from the request to {request} on",
+    StaleCache: "the watches deliver nothing for {seconds:g} s, starting at the request to {request}",
+    Coalesced: "the watches lose all events for {seconds:g} s, starting at the request to {request}",
     SlowServer: "the reply to {request} takes {seconds:g} s",
-    Partition: "partition of {seconds:g} s, from the request to {request} on",
+    Partition: "partition for {seconds:g} s, starting at the request to {request}",
     ClockSkew: "the clock jumps by {seconds:g} s at the request to {request}",
 }
 #: A resource and an object of a namespace.

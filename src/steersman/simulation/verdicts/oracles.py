@@ -1,9 +1,10 @@
-"""Oracles: what every run must fulfill, whatever its faults.
+"""Oracles: what must hold in every run, whatever its faults.
 
-- **rest**: the run settles, and no process ends by itself.
+- **rest**: the run settles, no process ends with an error, and the workload does not fail.
 - **state**: at each `ScenarioUser.settled`, and at the end, the store holds what it holds in the run without faults.
-- **crash**: no reconcile fails by a mistake of the program, and no exception is lost.
-- **calm**: no key is reconciled again and again, each time with a write.
+- **crash**: no reconcile raises a programming error, and no exception goes unhandled.
+- **calm**: no key is reconciled again and again, each time with a write, and the run does not need far more reconciles
+  than the run without faults.
 - **leader**: no process sends a write while another one leads.
 - **check**: the checks of the user hold.
 - **leak**: a run that ends without objects of the operator's own kinds ends without any that it made.
@@ -51,7 +52,7 @@ def judged(world: World, reference: Reference | None) -> tuple[Violation, ...]:
         found += _reconciles(world, reference)
     found += _loops(world)
     found += _leaks(world)
-    found += [Violation("leader", f"written by a deposed leader: {words}") for words in world.deposed_writes[:1]]
+    found += [Violation("leader", f"a deposed leader sent a write: {words}") for words in world.deposed_writes[:1]]
     found += [Violation("check", words) for words in world.failed_checks.values()]
     return tuple(found)
 
@@ -69,14 +70,14 @@ def _crashes(world: World) -> Iterator[Violation]:
     for context in world.loop.unhandled:
         error = context.get("exception")
         words = f"{type(error).__name__}: {error}" if error is not None else str(context.get("message"))
-        yield Violation("crash", f"an exception was lost: {words}")
+        yield Violation("crash", f"an exception was never handled: {words}")
 
 
 def _states(world: World, reference: Reference) -> Iterator[Violation]:
     if world.failures:
         return
     if len(world.states) != len(reference.states):
-        yield Violation("state", f"the workload reached {len(world.states)} states in place of {len(reference.states)}")
+        yield Violation("state", f"the workload reached {len(world.states)} states instead of {len(reference.states)}")
         return
     last = len(reference.states) - 1
     for number, (expected, contents) in enumerate(zip(reference.states, world.states, strict=True)):
@@ -107,11 +108,15 @@ def _loops(world: World) -> Iterator[Violation]:
 def _leaks(world: World) -> Iterator[Violation]:
     if world.failures or not world.states:
         return
-    first, last = normalized(world.states[0]), normalized(world.states[-1])
+    first, last = world.states[0], world.states[-1]
     own = tuple(world.own_prefixes)
     if not own or any(key.startswith(own) for key in last):
         return
-    left = [key for key in left_behind(first, last) if world.creators.get(key, "operator").startswith("operator")]
+    left = [
+        name
+        for key, name in left_behind(first, last).items()
+        if world.creators.get(key, "operator").startswith("operator")
+    ]
     if left:
         yield Violation(
             "leak", f"left behind when everything was deleted: {', '.join(map(describe_key, left[:_SHOWN]))}"

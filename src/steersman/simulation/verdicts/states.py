@@ -13,11 +13,12 @@ Guarantee: everything that is taken out is in this module, with its reason.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias, cast
 
 import msgspec
 
+from steersman.objects.secret_values import is_secret_name
 from steersman.simulation.runs.meddler import TOUCHED
 
 #: Objects by their key in the store, normalized.
@@ -35,15 +36,21 @@ _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
 
 def normalized(contents: Mapping[str, bytes]) -> State:
     """The comparable state of a store's contents."""
+    trees = _trees(contents)
+    names = _names(trees)
+    uids = {uid: names[key] for key, tree in trees.items() if (uid := tree.get("metadata", {}).get("uid"))}
+    return dict(sorted((names[key], _clean(tree, uids)) for key, tree in trees.items()))
+
+
+def _trees(contents: Mapping[str, bytes]) -> dict[str, dict[str, Any]]:
+    """The objects of a store that are compared."""
     trees: dict[str, dict[str, Any]] = {}
     for key, value in contents.items():
         if not key.startswith(_RECORDS):
             tree = msgspec.json.decode(value)
             if isinstance(tree, dict):
                 trees[key] = cast("dict[str, Any]", tree)
-    names = _names(trees)
-    uids = {uid: names[key] for key, tree in trees.items() if (uid := tree.get("metadata", {}).get("uid"))}
-    return dict(sorted((names[key], _clean(tree, uids)) for key, tree in trees.items()))
+    return trees
 
 
 def _names(trees: Mapping[str, dict[str, Any]]) -> dict[str, str]:
@@ -55,9 +62,15 @@ def _names(trees: Mapping[str, dict[str, Any]]) -> dict[str, str]:
         if prefix and key.rpartition("/")[2].startswith(prefix):
             generated.setdefault(f"{key.rpartition('/')[0]}/{prefix}", []).append(key)
     for prefix, keys in generated.items():
-        ordered = sorted(keys, key=lambda key: msgspec.json.encode(_clean(trees[key], {}), order="sorted"))
+        ordered = sorted(keys, key=lambda key: _contents(trees[key]))
         names |= {key: f"{prefix}*{number}" for number, key in enumerate(ordered, start=1)}
     return names
+
+
+def _contents(tree: dict[str, Any]) -> bytes:
+    """What orders objects with generated names: first their metadata, since data may be random."""
+    cleaned = _clean(tree, {})
+    return msgspec.json.encode([cleaned["metadata"], cleaned], order="sorted")
 
 
 def _clean(tree: dict[str, Any], uids: Mapping[str, str]) -> dict[str, Any]:
@@ -103,7 +116,7 @@ def differences(expected: State, state: State, unstable: frozenset[Path] = froze
             lines += [
                 f"{describe_key(key)}: {'.'.join(path)} {_difference(key, path, old, new)}"
                 for path, old, new in _leaves(expected[key], state[key], ())
-                if (key, *path) not in unstable
+                if not any((key, *path[:length]) in unstable for length in range(len(path) + 1))
             ]
     return lines
 
@@ -129,7 +142,8 @@ def _leaves(old: Any, new: Any, path: Path) -> Iterator[tuple[Path, Any, Any]]:
 
 
 def _difference(key: str, path: Path, old: Any, new: Any) -> str:
-    if key.startswith("core/secrets/") and path[0] in {"data", "stringData"}:
+    is_secret = key.startswith("core/secrets/") and path[0] in {"data", "stringData"}
+    if is_secret or any(map(is_secret_name, path)):
         return "has another value"
     return f"is {_shown(new)} and should be {_shown(old)}"
 
@@ -148,7 +162,8 @@ def describe_key(key: str) -> str:
     return f"{resource} {name}"
 
 
-def left_behind(before: State, after: State, ignored: Iterable[str] = ()) -> list[str]:
-    """The objects that a state has and an earlier one had not."""
-    skipped = tuple(ignored)
-    return [key for key in after if key not in before and not key.startswith(skipped)]
+def left_behind(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> dict[str, str]:
+    """The objects that a store has and had not earlier: their keys in the store, and comparable ones."""
+    trees = _trees(after)
+    names = _names(trees)
+    return {key: names[key] for key in sorted(trees) if key not in before}
