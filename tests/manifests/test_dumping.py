@@ -6,7 +6,7 @@ import json
 import subprocess
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import example, given, strategies as st
 
 from steersman import ObjectMeta, Unstructured
 from steersman.kinds.core_v1 import ConfigMap, Service, ServicePort, ServiceSpec, ServiceStatus
@@ -29,6 +29,8 @@ def widget(spec: object) -> Unstructured:
 
 
 @given(VALUES)
+@example("\x85")
+@example("a\u2028b\n")
 def test_what_is_dumped_is_read_back(value: object) -> None:
     (found,) = load_manifests(dump_manifests([widget(value)]))
     assert json.dumps(found.tree["spec"], sort_keys=True) == json.dumps(_read(value), sort_keys=True)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, ClassVar
 
 import yaml
 
 from steersman.golang.yaml_scalars import yaml_scalar
+
+#: What YAML folds into a space or a line end, unless it is escaped.
+_OTHER_BREAKS = re.compile("[\r\x85\u2028\u2029]")
 
 
 class YamlDumper(yaml.SafeDumper):
@@ -21,7 +25,10 @@ class YamlDumper(yaml.SafeDumper):
 
     def represent_text(self, text: str) -> Any:
         """Quote what Go would not read as a string: ``y``, ``1e3``, ``0o7``; PyYAML quotes by its own rules too."""
-        style = "|" if self.blocks and "\n" in text else None if _stays_text(text) else "'"
+        if _OTHER_BREAKS.search(text):
+            style = '"'
+        else:
+            style = "|" if self.blocks and "\n" in text else None if _stays_text(text) else "'"
         untyped: Any = self
         return untyped.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
