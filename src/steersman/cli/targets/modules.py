@@ -71,4 +71,4 @@ def _place(error: Exception) -> str:
 
 
 #: Frames in these directories lead to the mistake but do not contain it.
-_OURS = (f"{Path(__file__).parents[1]}{os.sep}", f"{Path(asyncio.__file__).parent}{os.sep}")
+_OURS = (f"{Path(__file__).parents[2]}{os.sep}", f"{Path(asyncio.__file__).parent}{os.sep}")
