@@ -55,7 +55,8 @@ class ModuleState:
         for where, namespace, variables in self._variables:
             for name, value in variables.items():
                 present = namespace.get(name)
-                if type(present) is not type(value) or present != value:
+                # A number that is not a number differs from itself.
+                if present is not value and (type(present) is not type(value) or present != value):
                     changed.append(f"{where}.{name}")
                     namespace[name] = _refilled(present, value)
         return changed
