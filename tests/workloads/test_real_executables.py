@@ -90,7 +90,7 @@ async def test_env_files_are_relative_to_the_working_directory(plane: Plane, tmp
 
 
 async def test_a_persistent_process_survives_the_control_plane_and_is_adopted(tmp_path):
-    store = PersistentProcessFolder(tmp_path / "persistent")
+    store = PersistentProcessFolder(tmp_path / "p")
     ambient = {"PATH": os.environ["PATH"]}
     async with ZygoteRunner() as runner, workloads_plane(tmp_path, runner, persistent=store, ambient=ambient) as plane:
         await shell(plane, tmp_path, "sleep 300", mode="persistent")
@@ -105,18 +105,18 @@ async def test_a_persistent_process_survives_the_control_plane_and_is_adopted(tm
         await plane.stop("web")
         await plane.until_state("web", "Terminated")
     assert marked(tmp_path) == set()
-    assert list((tmp_path / "persistent").iterdir()) == []
+    assert list((tmp_path / "p").iterdir()) == []
 
 
 async def test_what_is_remembered_is_readable_by_its_owner_alone(tmp_path):
-    store = PersistentProcessFolder(tmp_path / "persistent")
+    store = PersistentProcessFolder(tmp_path / "p")
     async with (
         ZygoteRunner() as runner,
         workloads_plane(tmp_path, runner, persistent=store, ambient={"PATH": os.environ["PATH"]}) as plane,
     ):
         await shell(plane, tmp_path, "sleep 300", mode="persistent")
         await plane.until_state("web", "Running")
-        folder = tmp_path / "persistent"
+        folder = tmp_path / "p"
         assert folder.stat().st_mode & 0o777 == 0o700
         assert {each.stat().st_mode & 0o777 for each in folder.iterdir()} == {0o600}
         await plane.stop("web")
