@@ -74,7 +74,7 @@ def test_an_effect_that_a_crash_doubles_is_found() -> None:
 
 
 def test_an_effect_with_an_id_of_its_own_survives_every_fault() -> None:
-    report = simulate(lambda: operator(pay_once), buy, pairs=20, random_schedules=20)
+    report = simulate(lambda: operator(pay_once), buy, pairs=10, random_schedules=10)
     assert report.ok, str(report)
     assert report.schedules > 40
 
