@@ -7,6 +7,10 @@ from collections.abc import Callable, Mapping
 
 from steersman.apiserver import MemoryStorage, Record
 
+#: Where a store has Leases, and all records of what happened: they are written all the time, and say nothing of progress.
+LEASES = "coordination.k8s.io/leases/"
+RECORDS = (LEASES, "core/events/", "events.k8s.io/events/", "allocations/")
+
 #: Called with the key, and the value before and after.
 OnCommit = Callable[[str, bytes | None, bytes | None], None]
 

@@ -30,7 +30,7 @@ from steersman.simulation.runs.meddler import Meddler
 from steersman.simulation.runs.module_state import ModuleState
 from steersman.simulation.runs.network import Decide, Network, served_exchange
 from steersman.simulation.runs.places import Place
-from steersman.simulation.runs.recorded_storage import RecordedStorage
+from steersman.simulation.runs.recorded_storage import LEASES, RECORDS, RecordedStorage
 from steersman.simulation.runs.trace import Trace
 from steersman.simulation.runs.webhook_calls import WebhookCalls
 from steersman.simulation.scenario import Scenario
@@ -46,9 +46,6 @@ _PATIENCE, _ROUNDS = 900.0, 3
 _LIMIT, TURNS_MAX = 3600.0, 100_000
 #: How many keys of a controller are looked at, and named.
 _KEYS, _SHOWN = 4096, 3
-#: Kinds that are written all the time, and say nothing about progress.
-_LEASES = "coordination.k8s.io/leases/"
-_NOISE = (_LEASES, "allocations/", "core/events/", "events.k8s.io/events/")
 
 
 class NeverSettled(Exception):
@@ -68,17 +65,21 @@ class Process:
         self.records: list[tuple[str, KeyRecord]] = []
 
     @property
+    def running(self) -> tuple[Actor, Manager] | None:
+        """Its actor and manager, unless it has crashed or not begun."""
+        if self.actor is None or not self.actor.alive or self.manager is None:
+            return None
+        return self.actor, self.manager
+
+    @property
     def controllers(self) -> tuple[Controller, ...]:
         """The controllers that run now."""
-        if self.actor is None or not self.actor.alive or self.manager is None:
-            return ()
-        return self.manager.controllers
+        return () if self.running is None else self.running[1].controllers
 
     @property
     def is_starting(self) -> bool:
         """Whether it runs and has not begun to work."""
-        alive = self.actor is not None and self.actor.alive and self.manager is not None
-        return alive and self.manager is not None and self.manager.phase in {"starting", "syncing"}
+        return self.running is not None and self.running[1].phase in {"starting", "syncing"}
 
 
 class World:
@@ -116,6 +117,8 @@ class World:
         self._plane: ControlPlane | None = None
         self._registered: Any = None
         self._modules: ModuleState | None = None
+        #: Who holds each Lease, by its key.
+        self._holders: dict[str, str] = {}
         self._last_write = 0.0
         self._turns_end = TURNS_MAX
         self._waiting: asyncio.Future[None] | None = None
@@ -186,11 +189,7 @@ class World:
         await self._registered.__aenter__()
 
     def _running(self) -> list[tuple[Actor, Manager]]:
-        return [
-            (process.actor, process.manager)
-            for process in self.processes
-            if process.actor is not None and process.actor.alive and process.manager is not None
-        ]
+        return [process.running for process in self.processes if process.running is not None]
 
     def _as(self, actor: Actor, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
         return self.loop.create_task(work, context=actor.context.copy())
@@ -263,7 +262,9 @@ class World:
     # rest
 
     def _on_commit(self, key: str, before: bytes | None, after: bytes | None) -> None:
-        if not key.startswith(_NOISE):
+        if key.startswith(LEASES):
+            self._holders[key] = _holder(after)
+        if not key.startswith(RECORDS):
             self._last_write = self.loop.time()
             exchange = served_exchange.get()
             by = exchange.actor.name if exchange is not None else ""
@@ -290,10 +291,9 @@ class World:
     def _on_send(self, actor: Actor, place: Place) -> None:
         if not place.is_write or place.resource in {"leases", "events"} or not place.actor.startswith("operator"):
             return
-        holders = [holder for holder in map(_holder, self.storage.contents.items()) if holder]
         processes = {process.name for process in self.processes}
         # A holder is named after its host, with a random suffix.
-        leaders = {holder.rpartition("_")[0] for holder in holders} & processes
+        leaders = {holder.rpartition("_")[0] for holder in self._holders.values()} & processes
         if leaders and actor.name not in leaders:
             self.deposed_writes.append(f"{place}, while {', '.join(sorted(leaders))} leads")
 
@@ -424,10 +424,9 @@ class _Lease(msgspec.Struct):
     spec: _LeaseSpec = msgspec.field(default_factory=_LeaseSpec)
 
 
-def _holder(item: tuple[str, bytes]) -> str:
-    """Who holds a Lease; empty for other objects."""
-    key, value = item
-    return msgspec.json.decode(value, type=_Lease).spec.holder_identity if key.startswith(_LEASES) else ""
+def _holder(lease: bytes | None) -> str:
+    """Who holds a Lease; empty if it is gone."""
+    return "" if lease is None else msgspec.json.decode(lease, type=_Lease).spec.holder_identity
 
 
 def _noop() -> None:

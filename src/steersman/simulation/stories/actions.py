@@ -17,6 +17,7 @@ from steersman.plan import object_diff
 from steersman.simulation.runs.faults import ChildDeleted, ChildEdited, CrashBefore, InterferingWrite, LostRequest
 from steersman.simulation.runs.meddler import TOUCHED
 from steersman.simulation.runs.places import EXTERNAL, Place
+from steersman.simulation.runs.recorded_storage import RECORDS
 from steersman.simulation.runs.trace import Entry
 from steersman.simulation.stories.words import Vocabulary, tree_of
 
@@ -24,8 +25,6 @@ from steersman.simulation.stories.words import Vocabulary, tree_of
 CONTROL_PLANE = "control plane"
 #: The column of the client that changes what the operator writes.
 OTHER_CLIENT = "another client"
-#: Records of what happened, and bookkeeping of the server.
-_UNTOLD = ("coordination.k8s.io/leases/", "core/events/", "events.k8s.io/events/", "allocations/")
 _UNTOLD_RESOURCES = frozenset({"leases", "events"})
 #: How many characters of an error are shown.
 _ERROR_MAX = 200
@@ -206,7 +205,7 @@ class _Reader:
                 return
 
     def _commit(self, entry: Entry) -> None:
-        if entry.key.startswith(_UNTOLD):
+        if entry.key.startswith(RECORDS):
             return
         _, _, rest = entry.key.partition("/")
         resource, _, name = rest.partition("/")

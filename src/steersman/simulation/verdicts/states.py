@@ -14,62 +14,86 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any, TypeAlias, cast
+from functools import lru_cache
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import msgspec
 
 from steersman.objects.secret_values import is_secret_name
 from steersman.simulation.runs.meddler import TOUCHED
+from steersman.simulation.runs.recorded_storage import RECORDS
 
 #: Objects by their key in the store, normalized.
 State: TypeAlias = dict[str, Any]
 #: The key of an object, and the path of a value in it.
 Path: TypeAlias = tuple[str, ...]
 
-#: Records of what happened.
-_RECORDS = ("coordination.k8s.io/leases/", "core/events/", "events.k8s.io/events/", "allocations/")
 #: Counted or set anew in each run.
 _METADATA = ("uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "selfLink")
 _OBSERVED = frozenset({"observedGeneration", "resourceVersion"})
+_UID = re.compile("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
 
 
 def normalized(contents: Mapping[str, bytes]) -> State:
     """The comparable state of a store's contents."""
-    trees = _trees(contents)
-    names = _names(trees)
-    uids = {uid: names[key] for key, tree in trees.items() if (uid := tree.get("metadata", {}).get("uid"))}
-    return dict(sorted((names[key], _clean(tree, uids)) for key, tree in trees.items()))
+    objects = _objects(contents)
+    names = _names(objects)
+    uids = {found.uid: names[key] for key, found in objects.items() if found.uid}
+    return dict(
+        sorted(
+            (names[key], _clean(found.tree, uids) if found.refers else found.cleaned) for key, found in objects.items()
+        )
+    )
 
 
-def _trees(contents: Mapping[str, bytes]) -> dict[str, dict[str, Any]]:
+class _Read(NamedTuple):
+    """An object, read once: most objects of a store are those of its start, in every state and every run."""
+
+    tree: dict[str, Any]
+    #: Without what is counted or set anew in each run; uids stay.
+    cleaned: dict[str, Any]
+    uid: str
+    #: Whether it may refer to an object by its uid.
+    refers: bool
+
+
+@lru_cache(maxsize=4096)
+def _read(value: bytes) -> _Read | None:
+    tree = msgspec.json.decode(value)
+    if not isinstance(tree, dict):
+        return None
+    known = cast("dict[str, Any]", tree)
+    cleaned = _clean(known, {})
+    refers = _UID.search(msgspec.json.encode(cleaned).decode()) is not None
+    return _Read(known, cleaned, known.get("metadata", {}).get("uid") or "", refers)
+
+
+def _objects(contents: Mapping[str, bytes]) -> dict[str, _Read]:
     """The objects of a store that are compared."""
-    trees: dict[str, dict[str, Any]] = {}
-    for key, value in contents.items():
-        if not key.startswith(_RECORDS):
-            tree = msgspec.json.decode(value)
-            if isinstance(tree, dict):
-                trees[key] = cast("dict[str, Any]", tree)
-    return trees
+    return {
+        key: found
+        for key, value in contents.items()
+        if not key.startswith(RECORDS) and (found := _read(value)) is not None
+    }
 
 
-def _names(trees: Mapping[str, dict[str, Any]]) -> dict[str, str]:
+def _names(objects: Mapping[str, _Read]) -> dict[str, str]:
     """The keys, with numbers in place of generated suffixes."""
-    names = {key: key for key in trees}
+    names = {key: key for key in objects}
     generated: dict[str, list[str]] = {}
-    for key, tree in trees.items():
-        prefix = tree.get("metadata", {}).get("generateName")
+    for key, found in objects.items():
+        prefix = found.cleaned["metadata"].get("generateName")
         if prefix and key.rpartition("/")[2].startswith(prefix):
             generated.setdefault(f"{key.rpartition('/')[0]}/{prefix}", []).append(key)
     for prefix, keys in generated.items():
-        ordered = sorted(keys, key=lambda key: _contents(trees[key]))
+        ordered = sorted(keys, key=lambda key: _contents(objects[key].cleaned))
         names |= {key: f"{prefix}*{number}" for number, key in enumerate(ordered, start=1)}
     return names
 
 
-def _contents(tree: dict[str, Any]) -> bytes:
+def _contents(cleaned: dict[str, Any]) -> bytes:
     """What orders objects with generated names: first their metadata, since data may be random."""
-    cleaned = _clean(tree, {})
     return msgspec.json.encode([cleaned["metadata"], cleaned], order="sorted")
 
 
@@ -164,6 +188,6 @@ def describe_key(key: str) -> str:
 
 def left_behind(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> dict[str, str]:
     """The objects that a store has and had not earlier: their keys in the store, and comparable ones."""
-    trees = _trees(after)
-    names = _names(trees)
-    return {key: names[key] for key in sorted(trees) if key not in before}
+    objects = _objects(after)
+    names = _names(objects)
+    return {key: names[key] for key in sorted(objects) if key not in before}
