@@ -26,7 +26,7 @@ if TYPE_CHECKING:
         sometimes as sometimes,
     )
     from steersman.simulation.derivation import NoValidObject as NoValidObject, derived_workload as derived_workload
-    from steersman.simulation.exploration.exploration import ALL_FAULTS as ALL_FAULTS, Exploration as Exploration
+    from steersman.simulation.exploration.exploration import Exploration as Exploration
     from steersman.simulation.plugin import Simulation as Simulation
     from steersman.simulation.programs import program as program
     from steersman.simulation.regressions import (
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
         ExternalFailure as ExternalFailure,
         ExternalSystem as ExternalSystem,
     )
-    from steersman.simulation.runs.faults import Fault as Fault, fault_name as fault_name
+    from steersman.simulation.runs.faults import ALL_FAULTS as ALL_FAULTS, Fault as Fault, fault_name as fault_name
     from steersman.simulation.runs.schedules import FaultSchedule as FaultSchedule, Violation as Violation
     from steersman.simulation.scenario import Scenario as Scenario, ScenarioUser as ScenarioUser
     from steersman.simulation.stories import PageContents as PageContents, Story as Story, story_page as story_page
@@ -55,9 +55,9 @@ else:
         {
             "steersman.simulation.checks": ["Objects", "StateCheck", "always", "at_rest", "sometimes"],
             "steersman.simulation.derivation": ["NoValidObject", "derived_workload"],
-            "steersman.simulation.exploration.exploration": ["ALL_FAULTS", "Exploration"],
+            "steersman.simulation.exploration.exploration": ["Exploration"],
             "steersman.simulation.runs.external_system": ["ExternalFailure", "ExternalSystem"],
-            "steersman.simulation.runs.faults": ["Fault", "fault_name"],
+            "steersman.simulation.runs.faults": ["ALL_FAULTS", "Fault", "fault_name"],
             "steersman.simulation.regressions": ["Regression", "Replay", "keep_finding", "read_regression", "replayed"],
             "steersman.simulation.plugin": ["Simulation"],
             "steersman.simulation.programs": ["program"],

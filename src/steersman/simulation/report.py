@@ -13,9 +13,9 @@ import msgspec
 
 from steersman.objects import Object
 from steersman.simulation.checks import StateCheck
-from steersman.simulation.exploration.exploration import ALL_FAULTS, Exploration
+from steersman.simulation.exploration.exploration import Exploration
 from steersman.simulation.exploration.smallest_schedule import shrunk
-from steersman.simulation.runs.faults import Fault, fault_name
+from steersman.simulation.runs.faults import ALL_FAULTS, Fault, fault_name
 from steersman.simulation.runs.places import Place
 from steersman.simulation.runs.schedules import FaultSchedule, PlacedFault, Result, Violation
 from steersman.simulation.scenario import Scenario, Setup, Workload
@@ -27,7 +27,8 @@ OnProgress = Callable[[int, int], None]
 _STORIES_MAX = 10
 
 
-_MOMENT = re.compile(r"^(after step \d+|at the end): ")
+#: Words of an oracle that say when, not what: ``at the end:``, ``after step 2:``.
+MOMENT = re.compile(r"^(after step \d+|at the end): ")
 _NAME = re.compile(r"\S+/\S+|\d+")
 
 
@@ -36,8 +37,6 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
     schedule: FaultSchedule
     violations: tuple[Violation, ...]
-    #: How many other schedules failed in the same way.
-    others: int = 0
     #: What happened; None for findings beyond the first ten.
     story: Story | None = None
 
@@ -190,13 +189,13 @@ def _findings(exploration: Exploration, results: Iterable[Result]) -> tuple[Find
     for group in groups.values():
         smallest = group[0]
         least = shrunk(exploration, smallest) if len(smallest.schedule.faults) > 1 else smallest
-        findings.append(Finding(schedule=least.schedule, violations=least.violations, others=len(group) - 1))
+        findings.append(Finding(schedule=least.schedule, violations=least.violations))
     return tuple(findings)
 
 
 def _sort_of(violation: Violation) -> str:
     """A violation without its moment and the names of its objects: the same mistake shows at many of them."""
-    words = _MOMENT.sub("", violation.words)
+    words = MOMENT.sub("", violation.words)
     parts = {_NAME.sub("", part) for part in words.split("; ")}
     return f"{violation.oracle}: {'; '.join(sorted(parts))}"
 

@@ -19,22 +19,19 @@ import msgspec
 from steersman.simulation.exploration.branches import Branches, Message
 from steersman.simulation.exploration.warm_up import warm_up
 from steersman.simulation.runs.faults import (
+    ALL_FAULTS,
     ChildDeleted,
     ChildEdited,
     ClockSkew,
-    Coalesced,
     CrashBefore,
     CrashCommitted,
-    CrashReplied,
     CutDeletion,
-    DroppedWatch,
     Fault,
     InterferingWrite,
     LostReply,
     LostRequest,
     Partition,
     SlowServer,
-    StaleCache,
 )
 from steersman.simulation.runs.places import Place
 from steersman.simulation.runs.schedules import FaultSchedule, PlacedFault, Result, Violation
@@ -44,24 +41,6 @@ from steersman.simulation.scenario import Scenario
 from steersman.simulation.verdicts.oracles import Reference, judged, reference_of
 from steersman.simulation.verdicts.states import unstable_paths
 
-#: Every kind of fault, as it is tried by default.
-ALL_FAULTS: tuple[Fault, ...] = (
-    CrashBefore(),
-    CrashCommitted(),
-    CrashReplied(),
-    LostRequest(),
-    LostReply(),
-    InterferingWrite(),
-    StaleCache(),
-    Coalesced(),
-    DroppedWatch(),
-    SlowServer(),
-    Partition(),
-    ClockSkew(),
-    CutDeletion(),
-    ChildEdited(),
-    ChildDeleted(),
-)
 #: Faults of a call of an external system.
 _EXTERNAL_FAULTS = (CrashBefore, CrashCommitted, LostRequest, LostReply, SlowServer)
 #: Elections are perturbed by partitions and skewed clocks.
@@ -285,8 +264,6 @@ class Exploration:
             violations=violations,
             fired=tuple(PlacedFault(fault, place) for fault, place in world.network.fired),
             seconds=time.process_time() - began,
-            turns=world.loop.turns,
-            requests=sum(entry.sort == "request" for entry in world.trace),
             reached=frozenset(world.reached),
         )
 

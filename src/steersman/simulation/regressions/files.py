@@ -8,11 +8,9 @@ from pathlib import Path
 
 import msgspec
 
-from steersman.simulation.report import Finding
-from steersman.simulation.runs.schedules import FaultSchedule, PlacedFault, Violation, write_schedule
+from steersman.simulation.report import MOMENT, Finding
+from steersman.simulation.runs.schedules import FaultSchedule, PlacedFault, Violation
 
-#: Words of an oracle that say when, not what: ``at the end:``, ``after step 2:``.
-_WHEN = re.compile(r"^(at the end|after step \d+): ")
 #: What a name can do without: names of objects, numbers, and small words.
 _SMALL = re.compile(r"\S*/\S*|\d+|\b(a|an|and|at|be|is|of|should|the|was|when)\b")
 #: How many words of a violation name its file.
@@ -31,8 +29,8 @@ class Regression(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Content(msgspec.Struct, kw_only=True):
-    seed: int
     scenario: str = ""
+    seed: int
     faults: tuple[PlacedFault, ...] = ()
     violations: tuple[Violation, ...] = ()
 
@@ -60,7 +58,7 @@ def keep_finding(folder: Path, finding: Finding, *, scenario: str) -> Path:
     for number in count(1):
         path = folder / (f"{name}.json" if number == 1 else f"{name}-{number}.json")
         if not path.exists():
-            write_schedule(path, finding.schedule, scenario=scenario, violations=finding.violations)
+            _write(path, finding, scenario)
             return path
         kept = read_regression(path)
         if (kept.scenario, kept.schedule) == (scenario, finding.schedule):
@@ -68,8 +66,15 @@ def keep_finding(folder: Path, finding: Finding, *, scenario: str) -> Path:
     raise AssertionError
 
 
+def _write(path: Path, finding: Finding, scenario: str) -> None:
+    schedule = finding.schedule
+    content = _Content(scenario=scenario, seed=schedule.seed, faults=schedule.faults, violations=finding.violations)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(msgspec.json.format(msgspec.json.encode(content), indent=2) + b"\n")
+
+
 def _name(finding: Finding) -> str:
     """``secret-left-behind``."""
     told = finding.story.violations if finding.story is not None else tuple(map(str, finding.violations))
-    words = re.findall(r"[a-z]+", _SMALL.sub(" ", _WHEN.sub("", told[0]).lower())) if told else []
+    words = re.findall(r"[a-z]+", _SMALL.sub(" ", MOMENT.sub("", told[0]).lower())) if told else []
     return "-".join(words[:_WORDS]) or "violation"

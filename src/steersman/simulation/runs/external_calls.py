@@ -14,7 +14,6 @@ from steersman.simulation.runs.external_system import ExternalFailure, ExternalS
 from steersman.simulation.runs.faults import (
     CrashBefore,
     CrashCommitted,
-    CrashReplied,
     Fault,
     LostReply,
     LostRequest,
@@ -34,12 +33,9 @@ class ExternalCalls:
     def __init__(self, network: Network, trace: Trace) -> None:
         self._network = network
         self._trace = trace
-        #: The systems that were called, by name.
-        self.systems: dict[str, ExternalSystem] = {}
 
     async def call(self, system: ExternalSystem, verb: str, key: str, effect: Callable[[], T]) -> T:
         """Carry out a call; see `Calls`."""
-        self.systems[system.name] = system
         actor = current_actor()
         if actor is None:
             return effect()
@@ -61,7 +57,7 @@ class ExternalCalls:
                 outcome.set_exception(error)
 
         self._network.schedule(self._network.arrival(actor), act)
-        if isinstance(fault, CrashCommitted | CrashReplied):
+        if isinstance(fault, CrashCommitted):
             self._network.on_crash(actor, fault_name(fault))
         await self._pause(actor, delay)
         result = await outcome

@@ -5,7 +5,7 @@ Every kind happens on real clusters: tests/simulation shows each on kube-apiserv
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import TypeAlias, get_args
 
 import msgspec
 
@@ -101,6 +101,10 @@ Fault: TypeAlias = (
     | ChildEdited
     | ChildDeleted
 )
+
+
+#: Every kind of fault, as it is tried by default.
+ALL_FAULTS: tuple[Fault, ...] = tuple(kind() for kind in get_args(Fault))
 
 
 def fault_name(fault: Fault) -> str:

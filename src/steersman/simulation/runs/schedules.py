@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from pathlib import Path
-
 import msgspec
 
 from steersman.simulation.runs.faults import Fault, fault_name
@@ -55,15 +52,5 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     fired: tuple[PlacedFault, ...] = ()
     #: Seconds of CPU time.
     seconds: float = 0.0
-    turns: int = 0
-    requests: int = 0
     #: The checks of `sometimes` that held, by their numbers.
     reached: frozenset[int] = frozenset()
-
-
-def write_schedule(path: Path, schedule: FaultSchedule, *, scenario: str, violations: Iterable[Violation] = ()) -> None:
-    """Keep a schedule in a file that replays it."""
-    told = [msgspec.to_builtins(violation) for violation in violations]
-    tree = {"scenario": scenario, **msgspec.to_builtins(schedule), "violations": told}
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(msgspec.json.format(msgspec.json.encode(tree), indent=2) + b"\n")

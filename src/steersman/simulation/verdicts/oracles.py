@@ -32,7 +32,6 @@ class Reference(msgspec.Struct, frozen=True, kw_only=True):
     states: tuple[State, ...]
     unstable: frozenset[Path] = frozenset()
     reconciles: int = 0
-    turns: int = 0
 
 
 def reference_of(world: World) -> Reference:
@@ -40,7 +39,6 @@ def reference_of(world: World) -> Reference:
     return Reference(
         states=tuple(map(normalized, world.states)),
         reconciles=sum(len(process.records) for process in world.processes),
-        turns=world.loop.turns,
     )
 
 
