@@ -6,6 +6,7 @@ Guarantees
 - **Steersman prunes only children of completed states.** Children stay if their state was not reached, waits, failed or raised.
   A reconcile that raised prunes nothing. One that stopped early prunes only children that it saw the completed state declare.
 - A separate request sets the finalizer before any other write, and another removes it after all of them.
+- The clean-up also runs for an object that the server deleted in spite of a new finalizer (see `machine.lost_objects`).
 - A finalizer whose clean-up is complete is not called again in the same term, or its children would return while they are deleted.
 - While the label `SUSPEND_LABEL` is set, and is not "false", nothing is applied, pruned or finalized.
 - If a state changes the identity of its object (name, uid, version), the identity is restored and the state fails.
@@ -29,11 +30,10 @@ from steersman.controller import (
     Outcome,
     Request,
     RequeueAfter,
-    TerminalError,
     claim,
     controller_for,
 )
-from steersman.errors import AlreadyExists, Conflict, Forbidden, Invalid, NotCached
+from steersman.errors import Forbidden, Invalid, NotCached
 from steersman.objects import GroupVersionKind, Object
 from steersman.patterns.children import ChildIdentity, Outputs
 from steersman.patterns.children.apply import StateResult, apply_outputs
@@ -54,8 +54,11 @@ from steersman.patterns.events import (
 )
 from steersman.patterns.external import External, look_outside
 from steersman.patterns.machine.definition import Machine, StateFunction
+from steersman.patterns.machine.errors import changed_identity, is_race, own_namespace_ends, shared_metadata, words_of
 from steersman.patterns.machine.finalizer_handover import drop_finalizers, is_guarded, set_finalizer
+from steersman.patterns.machine.finalizers import has_finalizer
 from steersman.patterns.machine.graph import StateNode
+from steersman.patterns.machine.lost_objects import lost_object
 from steersman.patterns.machine.transitions import (
     Complete,
     Stopped,
@@ -105,6 +108,10 @@ class MachineReconciler:
         except NotCached:
             # A cluster-scoped child may name an owner in a namespace that another manager watches.
             return Done()
+        if (lost := await lost_object(ctx, self.machine, memory, obj)) is not None:
+            if ended := await _Reconcile(self.machine, ctx, lost, metrics, memory, self._externals).end_of_lost():
+                return ended  # as a finalizer would, the clean-up holds a later object of the same name back
+            del memory.newly_guarded[request.key]
         if obj is None:
             if metrics is not None:
                 metrics.gone(request)
@@ -190,6 +197,8 @@ class _Reconcile:
         guarded = await set_finalizer(ctx, self._obj, self._finalizers, self._memory, needed=needed)
         if guarded is None:
             return Done()
+        if needed and not has_finalizer(self._obj, self._finalizers.current):
+            self._memory.note_finalizer(ctx.request.key, guarded.uid, guarded.metadata.resource_version or "")
         self._obj = guarded
         draft = self._draft()
         if self._externals:
@@ -214,10 +223,10 @@ class _Reconcile:
                 self._ctx.logger.warning("%s: %s", self._ctx.request, words)
             await self._prune()
         except Exception as error:
-            if _is_race(error):
+            if is_race(error):
                 raise
-            stopped = Stopped("Error", _words(error), wrong=True)
-            if ending := _own_namespace_ends(error, self._obj):
+            stopped = Stopped("Error", words_of(error), wrong=True)
+            if ending := own_namespace_ends(error, self._obj):
                 words = f"its namespace {self._obj.key.namespace} is being deleted"
                 stopped = Stopped("NamespaceTerminating", words)
             observations = self._observed(draft, self._stopped_by(stopped))
@@ -233,7 +242,7 @@ class _Reconcile:
         except (Invalid, msgspec.ValidationError, UnicodeError) as error:
             # The server rejected what a state set in the status: report the error without it.
             problem = wrong_status(self._obj, error)
-            stopped = Stopped("Error", _words(problem), wrong=True)
+            stopped = Stopped("Error", words_of(problem), wrong=True)
             observations = self._observed(draft, self._stopped_by(stopped))
             await self._report_failure(draft, observations, after=draft.before)
             raise problem from None
@@ -296,9 +305,9 @@ class _Reconcile:
             self._obj.metadata = metadata
             for field, value in zip(_IDENTITY, identity, strict=True):
                 setattr(metadata, field, value)
-            raise _changed(self._obj, name)
+            raise changed_identity(self._obj, name)
         if any(output.child.metadata is metadata for output in outputs.declared):
-            raise _shared(self._obj, name)
+            raise shared_metadata(self._obj, name)
         result = await apply_outputs(self._ctx, self._obj, outputs, self._memory, labels=self._machine.labels_states)
         self._applied.update(child.uid for child in result.children)
         record_changes(self._ctx, self._obj, result)
@@ -346,44 +355,71 @@ class _Reconcile:
     # deletion
 
     async def _delete(self) -> Outcome:
-        machine, draft = self._machine, self._draft()
+        draft = self._draft()
         try:
-            if machine.clean_up is not None and self._memory.cleaned_up.get(self._obj.key) != self._obj.uid:
-                transition = await self._clean_up(machine.clean_up)
-                if isinstance(transition, Stopped):
-                    return await self._still_there(draft, transition)
-                # Another call would declare its children again while they are being deleted.
-                self._memory.cleaned_up[self._obj.key] = self._obj.uid
-            if machine.deletes_children(self._memory.children):
-                order = (*self._graph.names, *((self._graph.finalizer,) if self._graph.finalizer else ()))
-                left = await delete_in_order(self._ctx, self._obj, self._memory, order)
-                if left:
-                    return await self._still_there(draft, Stopped("Deleting", _listed(left)))
-            # If nothing declared explains the finalizer, an earlier version had children that only a label ties to the owner.
-            unexplained = not machine.needs_finalizer(self._memory.children)
-            left = await delete_uncached(self._ctx, self._obj, self._memory.children, unexplained=unexplained)
-            if left:
-                return await self._still_there(draft, Stopped("Deleting", _listed(left), after=LOOK_AGAIN))
+            stopped = await self._end()
         except Exception as error:
-            if not _is_race(error):
-                words = f"the clean-up failed: {_words(error)}"
+            if not is_race(error):
+                words = f"the clean-up failed: {words_of(error)}"
                 await self._report_failure(draft, observe_deletion(self._graph, "Error", words))
             raise
+        if stopped is not None:
+            return await self._still_there(draft, stopped)
         if other := await drop_finalizers(self._ctx, self._obj, self._finalizers):
             left = f"waits for field manager {other}, which set finalizer {self._finalizers.shared}; {_EARLIER_NAME}"
             return await self._still_there(draft, Stopped("Deleting", left))
+        self._memory.newly_guarded.pop(self._ctx.request.key, None)
         own = {*self._finalizers.own, self._finalizers.shared}
         if self._metrics is not None and set(self._obj.metadata.finalizers or ()) <= own:
             self._metrics.gone(self._ctx.request)
         return Done()
 
-    async def _clean_up(self, function: StateFunction) -> Transition:
-        """Run the finalizer, once more without new children if their namespace is being deleted: they cannot be created."""
+    async def end_of_lost(self) -> Outcome | None:
+        """Clean up for an object that the server deleted in spite of its finalizer. None once that is complete."""
+        if suspension_of(self._obj) is not None:
+            return None
+        if not self._memory.children.scopes_known:
+            await self._memory.learn_scopes(self._ctx.client)
+        self._ctx.logger.warning(
+            "%s: the server deleted the object with uid %s although it had a finalizer: it was added at the same moment;"
+            " cleaning up for it now",
+            self._ctx.request,
+            self._obj.uid,
+        )
+        stopped = await self._end(lost=True)
+        return None if stopped is None else RequeueAfter(LOOK_AGAIN if stopped.after is None else stopped.after)
+
+    async def _end(self, *, lost: bool = False) -> Stopped | None:
+        """Run the clean-up and delete the children that no owner reference holds. None once that is complete."""
+        machine, obj = self._machine, self._obj
+        if machine.clean_up is not None and self._memory.cleaned_up.get(obj.key) != obj.uid:
+            transition = await self._clean_up(machine.clean_up, lost=lost)
+            if isinstance(transition, Stopped):
+                return transition
+            # Another call would declare its children again while they are being deleted.
+            self._memory.cleaned_up[obj.key] = obj.uid
+        if machine.deletes_children(self._memory.children):
+            order = (*self._graph.names, *((self._graph.finalizer,) if self._graph.finalizer else ()))
+            left = await delete_in_order(self._ctx, obj, self._memory, order)
+            if left:
+                return Stopped("Deleting", _listed(left))
+        # If nothing declared explains the finalizer, an earlier version had children that only a label ties to the owner.
+        unexplained = not machine.needs_finalizer(self._memory.children)
+        left = await delete_uncached(self._ctx, obj, self._memory.children, unexplained=unexplained)
+        return Stopped("Deleting", _listed(left), after=LOOK_AGAIN) if left else None
+
+    async def _clean_up(self, function: StateFunction, *, lost: bool) -> Transition:
+        """Run the finalizer, once more without new children if their namespace is being deleted: they cannot be created.
+
+        The garbage collector would delete the new children of an owner that is gone, so these are left out too.
+        """
         name = self._graph.finalizer or ""
+        if lost:
+            return clean_up_transition(self._graph, *await self._call(name, function, namespace_ends=True))
         try:
             return clean_up_transition(self._graph, *await self._call(name, function))
         except Forbidden as error:
-            if not _own_namespace_ends(error, self._obj):
+            if not own_namespace_ends(error, self._obj):
                 raise
         where = f"namespace {self._obj.key.namespace} is being deleted"
         transition = clean_up_transition(self._graph, *await self._call(name, function, namespace_ends=True))
@@ -457,42 +493,6 @@ class _Reconcile:
 #: The metadata that a state must not change.
 _IDENTITY = ("name", "namespace", "uid", "resource_version", "generation", "deletion_timestamp")
 _identity = attrgetter(*_IDENTITY)
-
-
-def _changed(obj: Object, state: str) -> TypeError:
-    return TypeError(
-        f"{state} changed the metadata of {obj.kind} {obj.key}, which is read-only; create a new"
-        " ObjectMeta(name=...) for a child"
-    )
-
-
-def _shared(obj: Object, state: str) -> TypeError:
-    return TypeError(
-        f"{state} used the metadata of {obj.kind} {obj.key} for a child; create a new one: ObjectMeta(name=...)"
-    )
-
-
-def _is_race(error: Exception) -> bool:
-    """Whether another writer was faster: not an error, the next reconcile reads the result."""
-    return (isinstance(error, Conflict) and not error.field_conflicts) or isinstance(error, AlreadyExists)
-
-
-def _own_namespace_ends(error: Exception, obj: Object) -> bool:
-    """Whether the server rejected a write because the object's own namespace is being deleted, and no other one."""
-    own = f"namespace {obj.key.namespace} is being terminated"
-    return isinstance(error, Forbidden) and any(
-        cause.reason == "NamespaceTerminating" and cause.message == own for cause in error.causes
-    )
-
-
-def _words(error: BaseException) -> str:
-    try:
-        text = str(error)
-    except Exception:  # noqa: BLE001 - user code: even str() of its exception may raise
-        text = ""
-    if not text or not isinstance(error, TerminalError):
-        return f"{type(error).__name__}: {text}" if text else type(error).__name__
-    return text
 
 
 def _listed(words: tuple[str, ...], limit: int = 3) -> str:

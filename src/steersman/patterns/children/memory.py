@@ -48,6 +48,8 @@ _MET_MAX = 10_000
 _TAKEN_OVER_MAX = 100_000
 #: The limit of owners whose earlier finalizers are remembered as given up.
 _GIVEN_UP_MAX = 100_000
+#: The limit of owners that are remembered with a new finalizer.
+_NEWLY_GUARDED_MAX = 10_000
 #: The limit of children whose mark is remembered as moved.
 _MOVED_MAX = 10_000
 #: The limit of children whose readiness is remembered.
@@ -86,6 +88,8 @@ class ChildMemory:
         self.searched: dict[Key, str] = {}
         #: The uids of owners in deletion whose clean-up is complete.
         self.cleaned_up: dict[Key, str] = {}
+        #: Owners with a new finalizer, and their version with it: a deletion at the same moment may ignore the finalizer.
+        self.newly_guarded: OrderedDict[Key, tuple[str, str]] = OrderedDict()
 
     async def learn_scopes(self, client: Reader, *, again: bool = False) -> bool:
         """Ask the server which of the kinds without a class are namespaced. Returns whether it reported a new one.
@@ -155,6 +159,13 @@ class ChildMemory:
         if len(self._given_up) > _GIVEN_UP_MAX:
             self._given_up.popitem(last=False)
         return first
+
+    def note_finalizer(self, owner: Key, uid: str, resource_version: str) -> None:
+        """Remember an owner that has just got its finalizer."""
+        self.newly_guarded[owner] = (uid, resource_version)
+        self.newly_guarded.move_to_end(owner)
+        if len(self.newly_guarded) > _NEWLY_GUARDED_MAX:
+            self.newly_guarded.popitem(last=False)
 
     def note_owner(self, owner: Key, uid: str) -> None:
         """Remember an owner whose children may have only a label."""

@@ -1,0 +1,46 @@
+"""The errors of a reconcile: what they mean, how a condition reports them, and the mistakes of a state. Pure."""
+
+from __future__ import annotations
+
+from steersman.controller import TerminalError
+from steersman.errors import AlreadyExists, Conflict, Forbidden
+from steersman.objects import Object
+
+
+def is_race(error: Exception) -> bool:
+    """Whether another writer was faster: not an error, the next reconcile reads the result."""
+    return (isinstance(error, Conflict) and not error.field_conflicts) or isinstance(error, AlreadyExists)
+
+
+def own_namespace_ends(error: Exception, obj: Object) -> bool:
+    """Whether the server rejected a write because the object's own namespace is being deleted, and no other one."""
+    own = f"namespace {obj.key.namespace} is being terminated"
+    return isinstance(error, Forbidden) and any(
+        cause.reason == "NamespaceTerminating" and cause.message == own for cause in error.causes
+    )
+
+
+def words_of(error: BaseException) -> str:
+    """An error as a condition reports it: with its type, unless the program raised it for people."""
+    try:
+        text = str(error)
+    except Exception:  # noqa: BLE001 - user code: even str() of its exception may raise
+        text = ""
+    if not text or not isinstance(error, TerminalError):
+        return f"{type(error).__name__}: {text}" if text else type(error).__name__
+    return text
+
+
+def changed_identity(obj: Object, state: str) -> TypeError:
+    """A state changed the identity of its object."""
+    return TypeError(
+        f"{state} changed the metadata of {obj.kind} {obj.key}, which is read-only; create a new"
+        " ObjectMeta(name=...) for a child"
+    )
+
+
+def shared_metadata(obj: Object, state: str) -> TypeError:
+    """A state gave its object's metadata to a child."""
+    return TypeError(
+        f"{state} used the metadata of {obj.kind} {obj.key} for a child; create a new one: ObjectMeta(name=...)"
+    )
