@@ -39,6 +39,7 @@ def test_the_same_schedule_is_kept_once_and_another_one_beside_it(tmp_path: Path
     assert keep_finding(tmp_path, finding("lost", seed=2), scenario="shop").name == "lost-2.json"
     assert keep_finding(tmp_path, finding("lost"), scenario="other").name == "lost-3.json"
     assert [each.schedule.seed for each in regressions_in(tmp_path, "shop")] == [2, 1]
+    assert all(path.suffix == ".json" for path in tmp_path.iterdir())
 
 
 def test_a_kept_schedule_fails_again_until_the_mistake_is_corrected(tmp_path: Path) -> None:

@@ -1,7 +1,11 @@
-"""The files of regressions: their names, and what they hold."""
+"""The files of regressions: their names, and what they hold.
+
+Guarantee: a file appears whole, and is never overwritten, also when several processes keep findings in one folder.
+"""
 
 from __future__ import annotations
 
+import os
 import re
 from itertools import count
 from pathlib import Path
@@ -57,8 +61,7 @@ def keep_finding(folder: Path, finding: Finding, *, scenario: str) -> Path:
     name = _name(finding)
     for number in count(1):
         path = folder / (f"{name}.json" if number == 1 else f"{name}-{number}.json")
-        if not path.exists():
-            _write(path, finding, scenario)
+        if _is_written(path, finding, scenario):
             return path
         kept = read_regression(path)
         if (kept.scenario, kept.schedule) == (scenario, finding.schedule):
@@ -66,11 +69,21 @@ def keep_finding(folder: Path, finding: Finding, *, scenario: str) -> Path:
     raise AssertionError
 
 
-def _write(path: Path, finding: Finding, scenario: str) -> None:
+def _is_written(path: Path, finding: Finding, scenario: str) -> bool:
+    """Write a new file; False if there is one, which another process may have just written."""
     schedule = finding.schedule
     content = _Content(scenario=scenario, seed=schedule.seed, faults=schedule.faults, violations=finding.violations)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(msgspec.json.format(msgspec.json.encode(content), indent=2) + b"\n")
+    unnamed = path.with_suffix(f".{os.getpid()}")
+    try:
+        unnamed.write_bytes(msgspec.json.format(msgspec.json.encode(content), indent=2) + b"\n")
+        # A link replaces no file, unlike a rename.
+        path.hardlink_to(unnamed)
+    except FileExistsError:
+        return False
+    finally:
+        unnamed.unlink(missing_ok=True)
+    return True
 
 
 def _name(finding: Finding) -> str:
