@@ -7,6 +7,7 @@ import random  # noqa: TID251 - what a program must not use
 from collections.abc import Awaitable, Callable
 
 from steersman import Context, Done, Manager, ObjectMeta, Request, Resource, Spec, Status
+from steersman.aio import randomness
 from steersman.kinds.core_v1 import ConfigMap
 from steersman.simulation import ExternalSystem, Objects, ScenarioUser, always, simulate, sometimes
 from steersman.simulation.runs.faults import CrashBefore, CrashCommitted, LostReply
@@ -106,6 +107,24 @@ def test_the_checks_of_a_user() -> None:
     assert not report.findings, str(report)
     assert report.never == ("two orders at once",)
     assert not report.ok
+
+
+def test_what_is_reached_without_faults_is_reached() -> None:
+    check = sometimes(lambda objects: any(order.status and order.status.paid for order in objects.list(Order)), "paid")
+    report = simulate(lambda: operator(pay_once), buy, checks=[check], faults=())
+    assert report.never == ()
+
+
+def test_values_that_are_not_compared_are_listed() -> None:
+    """A reader who does not know of them trusts a comparison that did not happen."""
+
+    async def pay_with_token(order: Order) -> None:
+        payment = {"order": order.key.name, "token": randomness().random()}
+        await bank.call("pay", order.key.name, lambda: bank.add(payment, order.key.name))
+
+    report = simulate(lambda: operator(pay_with_token), buy, faults=())
+    assert report.uncompared == ("bank 1: value.token",)
+    assert "not compared, because they vary without faults: bank 1: value.token" in str(report)
 
 
 def test_chance_of_the_machine_is_named() -> None:

@@ -25,6 +25,8 @@ from steersman.simulation.stories import Case, PageContents, Story, story_page, 
 OnProgress = Callable[[int, int], None]
 #: How many findings have a story: each takes two more runs.
 _STORIES_MAX = 10
+#: How many objects with values that are not compared the text names.
+_SHOWN = 5
 
 
 #: Words of an oracle that say when, not what: ``at the end:``, ``after step 2:``.
@@ -60,6 +62,8 @@ class SimulationReport(msgspec.Struct, frozen=True, kw_only=True):
     findings: tuple[Finding, ...] = ()
     #: The conditions of `sometimes` that never held.
     never: tuple[str, ...] = ()
+    #: Values that vary between two runs without faults, and so are not compared.
+    uncompared: tuple[str, ...] = ()
     #: How often each fault happened at each request.
     coverage: dict[str, dict[str, int]] = {}
     #: The requests and faults of the coverage that broke something on their own.
@@ -83,6 +87,7 @@ class SimulationReport(msgspec.Struct, frozen=True, kw_only=True):
                 summary=f"{self._summary}; seed {self.seed}",
                 remarks=(*map(str, self.without_faults), *(f"held in no run: {name}" for name in self.never)),
                 stories=tuple(each.story or _headline(each) for each in self.findings),
+                uncompared=self.uncompared,
                 coverage=self.coverage,
                 broken=self.broken,
             )
@@ -97,6 +102,9 @@ class SimulationReport(msgspec.Struct, frozen=True, kw_only=True):
             words = "".join(f"\n  -> {violation}" for violation in self.without_faults)
             return f"wrong without any fault:{words}"
         head = self._summary + "".join(f"\nheld in no run: {name}" for name in self.never)
+        if self.uncompared:
+            more = f"; and {len(self.uncompared) - _SHOWN} more" if len(self.uncompared) > _SHOWN else ""
+            head += f"\nnot compared, because they vary without faults: {'; '.join(self.uncompared[:_SHOWN])}{more}"
         if not self.findings:
             return f"{head}\nno violation"
         count, sizes = len(self.findings), {len(finding.schedule.faults) for finding in self.findings}
@@ -160,7 +168,8 @@ def simulate(
         requests=requests,
         seconds=time.monotonic() - began,
         findings=_with_stories(scenario, _findings(exploration, results)),
-        never=_never(scenario, results),
+        never=_never(scenario, exploration.reached.union(*(result.reached for result in results))),
+        uncompared=exploration.uncompared,
         coverage=_coverage(results),
         broken=frozenset(
             (_target(placed.place), fault_name(placed.fault))
@@ -217,8 +226,7 @@ def _headline(finding: Finding) -> Story:
     return Story(title=title, violations=tuple(line.removeprefix("-> ") for line in violations))
 
 
-def _never(scenario: Scenario, results: Sequence[Result]) -> tuple[str, ...]:
-    reached = frozenset[int]().union(*(result.reached for result in results))
+def _never(scenario: Scenario, reached: frozenset[int]) -> tuple[str, ...]:
     checks = enumerate(scenario.checks)
     return tuple(check.name for number, check in checks if check.when == "sometimes" and number not in reached)
 

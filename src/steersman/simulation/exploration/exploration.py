@@ -39,7 +39,7 @@ from steersman.simulation.runs.tripwires import wired
 from steersman.simulation.runs.world import World
 from steersman.simulation.scenario import Scenario
 from steersman.simulation.verdicts.oracles import Reference, judged, reference_of
-from steersman.simulation.verdicts.states import unstable_paths
+from steersman.simulation.verdicts.states import describe_paths, unstable_paths
 
 #: Faults of a call of an external system.
 _EXTERNAL_FAULTS = (CrashBefore, CrashCommitted, LostRequest, LostReply, SlowServer)
@@ -100,6 +100,8 @@ class Exploration:
         #: The run without faults; set by `prepare`.
         self.reference: Reference | None = None
         self.places: tuple[Place, ...] = ()
+        #: The checks of `sometimes` that held without faults, by their numbers.
+        self.reached: frozenset[int] = frozenset()
         self._primaries: frozenset[str] = frozenset()
 
     def prepare(self) -> tuple[Violation, ...]:
@@ -137,8 +139,14 @@ class Exploration:
         )
         self.reference = msgspec.structs.replace(one.reference, unstable=unstable)
         self.places = one.places
+        self.reached = one.reached | other.reached
         self._primaries = one.primaries
         return ()
+
+    @property
+    def uncompared(self) -> tuple[str, ...]:
+        """The values that vary between two runs without faults, in words."""
+        return () if self.reference is None else tuple(describe_paths(self.reference.unstable))
 
     def targets(self) -> list[PlacedFault]:
         """Every fault at every place of the run without faults."""
@@ -277,6 +285,8 @@ class _FaultFree(msgspec.Struct, frozen=True, kw_only=True):
     lines: tuple[str, ...]
     #: The lines of the program that asked the machine for time, chance or a socket.
     machine_calls: tuple[str, ...]
+    #: The checks of `sometimes` that held, by their numbers.
+    reached: frozenset[int]
 
 
 def _run_free(scenario: Scenario, seed: int) -> _FaultFree:
@@ -291,6 +301,7 @@ def _run_free(scenario: Scenario, seed: int) -> _FaultFree:
         violations=judged(world, None),
         lines=tuple(str(entry) for entry in world.trace if entry.sort != "log"),
         machine_calls=tuple(calls),
+        reached=frozenset(world.reached),
     )
 
 

@@ -34,6 +34,8 @@ class PageContents(msgspec.Struct, frozen=True, kw_only=True):
     #: What is wrong without any fault, or was never reached.
     remarks: Sequence[str] = ()
     stories: Sequence[Story] = ()
+    #: Values that vary between two runs without faults.
+    uncompared: Sequence[str] = ()
     #: How often each fault happened at each request.
     coverage: Mapping[str, Mapping[str, int]] = {}
     #: The requests and faults that broke something.
@@ -70,6 +72,7 @@ def story_page(contents: PageContents) -> str:
         else None,
         [_section(story) for story in contents.stories],
         _coverage(contents) if contents.coverage else None,
+        _uncompared(contents.uncompared) if contents.uncompared else None,
     )
     footer = element("footer", f"Steersman {__version__}")
     body = element("body", header, main, footer)
@@ -90,6 +93,12 @@ def _grid(lanes: int) -> str:
         for other in range(one, lanes + 1)
     ]
     return f"@media (min-width: 701px) {{ {' '.join(rules)} }}\n"
+
+
+def _uncompared(values: Sequence[str]) -> Html:
+    title = element("h2", "Not compared")
+    why = element("p", "These values vary between two runs without faults.")
+    return element("section", title, why, element("ul", [element("li", words) for words in values]))
 
 
 # stories

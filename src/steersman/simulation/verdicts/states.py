@@ -13,7 +13,7 @@ Guarantee: everything that is taken out is in this module, with its reason.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias, cast
 
@@ -148,6 +148,14 @@ def differences(expected: State, state: State, unstable: frozenset[Path] = froze
 def unstable_paths(one: State, other: State) -> frozenset[Path]:
     """The values that differ between two runs without faults."""
     return frozenset((key, *path) for key in one if key in other for path, _, _ in _leaves(one[key], other[key], ()))
+
+
+def describe_paths(paths: Iterable[Path]) -> list[str]:
+    """The values at some paths in words, in order; those of one object together."""
+    values: dict[str, list[str]] = {}
+    for key, *path in sorted(paths):
+        values.setdefault(key, []).append(".".join(path))
+    return [f"{describe_key(key)}: {', '.join(names)}" for key, names in values.items()]
 
 
 _ABSENT = object()
