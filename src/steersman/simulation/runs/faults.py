@@ -67,7 +67,7 @@ class Partition(_Fault, frozen=True, tag="partition"):
 
 
 class ClockSkew(_Fault, frozen=True, tag="clock skew"):
-    """The wall clock of the process jumps by this many seconds."""
+    """The wall clock of the process jumps by this many seconds, and stays wrong when the process starts again."""
 
     seconds: float = 120.0
 

@@ -211,7 +211,9 @@ class World:
     def _start(self, process: Process) -> None:
         process.starts += 1
         seed = self._seed_of(f"{process.name} {process.starts}")
-        process.actor = actor = Actor(process.name, seed=seed)
+        # The clock belongs to the machine.
+        skew = 0.0 if process.actor is None else process.actor.skew
+        process.actor = actor = Actor(process.name, seed=seed, skew=skew)
         actor.context.run(simulated_calls.set, self.external)
         self.trace.add(process.name, "start", "starts" if process.starts == 1 else "starts again")
         # Processes share their modules here: with several, what one has put there cannot be told from the rest.
