@@ -19,7 +19,7 @@ import msgspec
 
 from steersman.aio import Actor
 from steersman.client import Client
-from steersman.controller import Controller, KeyRecord
+from steersman.controller import Controller, KeyRecord, current_context
 from steersman.controlplane import ControlPlane
 from steersman.manager import Manager
 from steersman.simulation.checks import Objects
@@ -107,7 +107,7 @@ class World:
         self.reached: set[int] = set()
         #: The actor that created each object last, by the key; empty for the server's own controllers.
         self.creators: dict[str, str] = {}
-        #: Writes that were sent while another process led.
+        #: Writes of reconciles that were sent while another process led.
         self.deposed_writes: list[str] = []
         #: What stopped a process that should run, or the workload.
         self.failures: list[str] = []
@@ -291,7 +291,8 @@ class World:
                     self.trace.add("server", "note", f"does not hold: {failure}")
 
     def _on_send(self, actor: Actor, place: Place) -> None:
-        if not place.is_write or place.resource in {"leases", "events"} or not place.actor.startswith("operator"):
+        # What runs before leading (`Manager.before_leading`, webhooks) may write while another process leads.
+        if not place.is_write or place.resource == "leases" or current_context() is None:
             return
         processes = {process.name for process in self.processes}
         # A holder is named after its host, with a random suffix.

@@ -5,7 +5,7 @@
 - **crash**: no reconcile raises a programming error, and no exception goes unhandled.
 - **calm**: no key is reconciled again and again, each time with a write, and the run does not need far more reconciles
   than the run without faults.
-- **leader**: no process sends a write while another one leads.
+- **leader**: no reconcile, and no task that it started, sends a write while another process leads.
 - **check**: the checks of the user hold.
 - **leak**: a run that ends without objects of the operator's own kinds ends without any that it made.
 """
