@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from collections import Counter, deque
 
-from steersman.simulation import ExternalSystem, ScenarioUser
+from simulation.gallery.sites import Site, config_map, creation
+
+from steersman import Context, Done, LeaderElection, Manager, Request
+from steersman.kinds.core_v1 import ConfigMap
+from steersman.simulation import ExternalSystem, ScenarioUser, simulate
+from steersman.simulation.runs.faults import CrashBefore
 from steersman.simulation.runs.module_state import ModuleState
 from steersman.simulation.scenario import Scenario
 
@@ -62,6 +67,47 @@ def test_variables_are_as_at_the_start() -> None:
     assert names is list_before, "other modules may have imported it"
     assert recent.maxlen == 2
     assert state.restore() == []
+
+
+def test_each_process_has_its_own_variables() -> None:
+    """Two replicas that see each other's memory would hide what a crash of one of them loses."""
+    state, list_before = ModuleState(Scenario(setup, workload), (), "one"), names
+    change()
+    held = nested["kept"]
+    state.enter("two")
+    assert (number, names, nested, dict(counts), list(recent)) == (0, [], {"kept": [1]}, {}, [])
+    names.append("shop")
+    nested["kept"].append(3)
+    state.enter("one")
+    assert (number, names, dict(counts), list(recent)) == (1, ["home"], {"home": 1}, [2, 3])
+    assert nested == {"kept": [1, 2], "new": []}
+    assert nested["kept"] is held, "a task may hold it"
+    assert names is list_before
+    assert {name.removeprefix(f"{__name__}.") for name in state.restore("two")} == {"names", "nested"}
+    assert names == ["home"]
+    state.restore("one")
+
+
+def forgetful_operator() -> Manager:
+    """An operator that numbers its children, and keeps the last number in a module."""
+    manager = Manager(name="forgetful", leader=LeaderElection("forgetful"))
+
+    async def reconcile(ctx: Context, request: Request) -> Done:
+        site = await ctx.client.find(Site, request.key)
+        if site is None or site.deleting or await ctx.client.find(ConfigMap, request.key) is not None:
+            return Done()
+        names.append(site.key.name)
+        await ctx.client.apply(config_map(site, number=str(len(names))), owner=site, force=True)
+        return Done()
+
+    manager.controller(Site).owns(ConfigMap).run_with(reconcile)
+    return manager
+
+
+def test_replicas_do_not_share_variables() -> None:
+    """The process that leads after a crash begins with the first number, as it does in a cluster."""
+    report = simulate(forgetful_operator, creation, faults=(CrashBefore(),), replicas=2)
+    assert report.ok, str(report)
 
 
 def test_what_is_outside_of_the_process_stays() -> None:

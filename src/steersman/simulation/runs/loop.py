@@ -95,6 +95,9 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         self._generators: dict[int, Context] = {}
         #: Called when nothing is ready, with the time of the next timer. True: look again, since something may be ready now.
         self.on_idle: Callable[[float | None], bool] = lambda _: False
+        #: Called when another actor begins to act.
+        self.on_actor: Callable[[Actor], None] = lambda _: None
+        self._actor: Actor | None = None
         #: Failures that no task took: see `call_exception_handler`.
         self.unhandled: list[dict[str, Any]] = []
         #: How many callbacks ran, and how many may run; None for any number.
@@ -221,6 +224,9 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
             self.turns += 1
             if self.turns_max is not None and self.turns > self.turns_max:
                 raise Hung("the program runs on and on without waiting for anything")
+            if handle.actor is not self._actor and handle.actor is not None:
+                self._actor = handle.actor
+                self.on_actor(handle.actor)
             handle._run()  # noqa: SLF001 - how a loop is written
 
     def _pass_time(self) -> None:

@@ -1,11 +1,13 @@
 """State in modules: a process that starts again has none of what the program kept in module variables.
 
-A simulated crash ends no process, so `ModuleState` puts the variables of the program's modules back.
+A simulated crash ends no process, so `ModuleState` puts the variables of the program's modules back. Several processes of an
+operator share the modules, so it also exchanges the variables whenever another process acts.
 
 Guarantees
 - Modules are those of the packages that define the scenario and the operator's own kinds.
 - Numbers, texts and builtin containers are put back, also those in attributes of the program's own objects in module
   variables, such as a reconciler. What a container holds beside these stays the same object.
+- A container in a module variable is the same object for all processes, with the contents of the one that acts.
 - An `ExternalSystem` keeps what it holds.
 """
 
@@ -13,10 +15,10 @@ from __future__ import annotations
 
 import sys
 from collections import deque
-from collections.abc import Iterable, Iterator, MutableMapping
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from copy import copy
 from functools import partial
-from typing import Any, TypeVar, cast
+from typing import Any, TypeAlias, TypeVar, cast
 
 from steersman.objects import Object
 from steersman.simulation.runs.external_system import ExternalSystem, external_objects
@@ -24,19 +26,25 @@ from steersman.simulation.scenario import Scenario
 
 Container = TypeVar("Container", dict[Any, Any], list[Any])
 
+#: The number of a module or object, and the name of a variable in it.
+_Variable: TypeAlias = tuple[int, str]
+
 _SCALARS = (bool, int, float, complex, str, bytes, type(None))
 
 
 class ModuleState:
-    """The variables of a program's modules at a moment."""
+    """The variables of a program's modules at a moment, and what the processes have changed since; ``process`` acts first."""
 
-    def __init__(self, scenario: Scenario, kinds: Iterable[type[Object]]) -> None:
+    def __init__(self, scenario: Scenario, kinds: Iterable[type[Object]], process: str = "") -> None:
         names = {_module_of(part).partition(".")[0] for part in (scenario.setup, scenario.workload, *kinds)}
         self._packages = names - {"", "steersman", "builtins"}
         self._variables = [
             (where, namespace, {name: _copied(value) for name, value in namespace.items() if _is_state(name, value)})
             for where, namespace in self._namespaces()
         ]
+        self._process = process
+        #: What the other processes have changed.
+        self._others: dict[str, dict[_Variable, Any]] = {}
 
     def _namespaces(self) -> Iterator[tuple[str, MutableMapping[str, Any]]]:
         """The modules, and the program's own objects in their variables."""
@@ -49,17 +57,44 @@ class ModuleState:
                 if ours and hasattr(value, "__dict__") and not isinstance(value, type | ExternalSystem):
                     yield f"{module_name}.{name}", vars(value)
 
-    def restore(self) -> list[str]:
-        """Put the variables back; returns the names of those that had changed."""
-        changed: list[str] = []
-        for where, namespace, variables in self._variables:
-            for name, value in variables.items():
-                present = namespace.get(name)
-                # A number that is not a number differs from itself.
-                if present is not value and (type(present) is not type(value) or present != value):
-                    changed.append(f"{where}.{name}")
-                    namespace[name] = _refilled(present, value)
-        return changed
+    def restore(self, process: str = "") -> list[str]:
+        """Put the variables of a process back; returns the names of those that had changed."""
+        acting = self._process
+        self.enter(process)
+        changed = self._changed()
+        self._put(dict.fromkeys(changed), {})
+        self.enter(acting)
+        return [f"{self._variables[number][0]}.{name}" for number, name in changed]
+
+    def enter(self, process: str) -> None:
+        """Give the modules the variables of the process that acts from now on."""
+        if process == self._process:
+            return
+        # What is in a container stays the same object: the process may hold it.
+        left = {(number, name): copy(self._variables[number][1].get(name)) for number, name in self._changed()}
+        entered = self._others.pop(process, {})
+        self._put(dict.fromkeys((*left, *entered)), entered)
+        self._others[self._process], self._process = left, process
+
+    def _changed(self) -> list[_Variable]:
+        return [
+            (number, name)
+            for number, (_, namespace, variables) in enumerate(self._variables)
+            for name, value in variables.items()
+            if _differs(namespace.get(name), value)
+        ]
+
+    def _put(self, places: Iterable[_Variable], values: Mapping[_Variable, Any]) -> None:
+        """Give some variables these values, and the others those of the start."""
+        for number, name in places:
+            _, namespace, variables = self._variables[number]
+            value = values[number, name] if (number, name) in values else _copied(variables[name])
+            namespace[name] = _refilled(namespace.get(name), value)
+
+
+def _differs(present: Any, value: Any) -> bool:
+    # A number that is not a number differs from itself.
+    return present is not value and (type(present) is not type(value) or present != value)
 
 
 def _module_of(part: Any) -> str:
@@ -98,11 +133,11 @@ def _refilled(present: Any, value: Any) -> Any:
     if type(present) is type(value) and isinstance(present, list | deque):
         entries = cast("list[Any]", present)
         entries.clear()
-        entries.extend(_copied(value))
+        entries.extend(value)
         return entries
     if type(present) is type(value) and isinstance(present, dict | set):
         members = cast("dict[Any, Any]", present)
         members.clear()
-        members.update(_copied(value))
+        members.update(value)
         return members
-    return _copied(value)
+    return value

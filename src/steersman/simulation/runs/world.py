@@ -142,7 +142,9 @@ class World:
         admin = self.client_of(self._user)
         manager = self.scenario.manager()
         kinds = [*self.scenario.kinds, *manager.own_kinds]
-        self._modules = ModuleState(self.scenario, manager.own_kinds)
+        self._modules = ModuleState(self.scenario, manager.own_kinds, self.processes[0].name)
+        if len(self.processes) > 1:
+            self.loop.on_actor = self._on_actor
         resources = [kind.__resource__ for kind in manager.own_kinds]
         self.own_prefixes = [f"{resource.group}/{resource.plural}/" for resource in resources]
         self.primaries = frozenset(
@@ -216,11 +218,14 @@ class World:
         process.actor = actor = Actor(process.name, seed=seed, skew=skew)
         actor.context.run(simulated_calls.set, self.external)
         self.trace.add(process.name, "start", "starts" if process.starts == 1 else "starts again")
-        # Processes share their modules here: with several, what one has put there cannot be told from the rest.
-        if process.starts > 1 and len(self.processes) == 1 and self._modules is not None:
-            for name in self._modules.restore():
+        if process.starts > 1 and self._modules is not None:
+            for name in self._modules.restore(process.name):
                 self.trace.add(process.name, "note", f"starts without the earlier value of the module variable {name}")
         process.task = self._as(actor, self._operate(process, actor))
+
+    def _on_actor(self, actor: Actor) -> None:
+        if self._modules is not None and any(process.name == actor.name for process in self.processes):
+            self._modules.enter(actor.name)
 
     async def _operate(self, process: Process, actor: Actor) -> None:
         try:
