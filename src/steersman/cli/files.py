@@ -33,6 +33,11 @@ def read_documents(name: str) -> list[Any]:
         raise Failure(f"cannot read {shown}: {error.strerror}; name a file with CRDs or an OpenAPI document") from error
     except UnicodeDecodeError as error:
         raise Failure(f"cannot read {shown}: not UTF-8 text; name a file with CRDs or an OpenAPI document") from error
+    return parsed_documents(text, shown)
+
+
+def parsed_documents(text: str, shown: str) -> list[Any]:
+    """All YAML or JSON documents of a text; ``shown`` names its source in a failure."""
     try:
         return [msgspec.json.decode(text)]  # an OpenAPI document has megabytes, which take seconds as YAML
     except (msgspec.DecodeError, RecursionError):

@@ -60,7 +60,9 @@ if TYPE_CHECKING:
         struct_text as struct_text,
     )
     from steersman.schemas.versions import (
+        DefinitionChange as DefinitionChange,
         convert_parts as convert_parts,
+        definition_changes as definition_changes,
         lacks_parts as lacks_parts,
         removed_parts as removed_parts,
         version_differences as version_differences,
@@ -87,7 +89,14 @@ else:
                 "printed_schema",
                 "struct_text",
             ],
-            "steersman.schemas.versions": ["convert_parts", "lacks_parts", "removed_parts", "version_differences"],
+            "steersman.schemas.versions": [
+                "DefinitionChange",
+                "convert_parts",
+                "definition_changes",
+                "lacks_parts",
+                "removed_parts",
+                "version_differences",
+            ],
         },
     )
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import pkgutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from types import ModuleType
 from typing import TypeGuard
@@ -17,6 +18,7 @@ from typing import TypeGuard
 from steersman.cli.console import show_data
 from steersman.cli.failure import Failure, Misuse
 from steersman.cli.files import write_files
+from steersman.cli.generate.compatibility import compare_definitions
 from steersman.cli.generate.webhooks import endpoint_of
 from steersman.cli.targets.modules import load_module, look_here_first, module_and_name
 from steersman.manager import Manager
@@ -32,20 +34,48 @@ def generate_crds(
     *,
     service: str | None = None,
     without_conversion: bool = False,
+    compatible_with: str | None = None,
     output: str | None = None,
     check: bool = False,
 ) -> int:
     """Write the CRDs of all resource classes in these modules; returns an exit code.
 
     The conversion of a kind with several versions comes from the manager in these modules that has its converter.
+    With ``compatible_with``, what breaks stored objects or clients is printed in place of the CRDs, and if something
+    does, no file is written.
     """
     if check and output is None:
         raise Misuse("--check compares with a file; name the file with -o")
+    found, managers = named_classes(modules)
+    try:
+        text = crds_yaml(found, managers, service=service, without_conversion=without_conversion)
+    except TypeError as error:
+        raise Failure(str(error)) from error
+    if compatible_with is not None:
+        converted = [cls for each in managers.values() for cls in chain(*each.webhooks.converted_versions().values())]
+        is_compatible = compare_definitions(
+            compatible_with,
+            text,
+            [*found, *converted],
+            output=output,
+            complete=not any(":" in each for each in modules),
+            converted=without_conversion,
+        )
+        if not is_compatible:
+            return 1
+    if output is not None:
+        return write_files({Path(output): text}, check=check)
+    if compatible_with is None:
+        show_data(text)
+    return 0
+
+
+def named_classes(modules: Sequence[str]) -> tuple[list[type[Object]], dict[str, Manager]]:
+    """The resource classes and the managers in these modules, packages and names."""
     look_here_first()
-    wanted = [module_and_name(text, "class", nothing="all of them") for text in modules]
     found: dict[type[Object], None] = {}
     managers: dict[str, Manager] = {}
-    for module, attribute in wanted:
+    for module, attribute in [module_and_name(text, "class", nothing="all of them") for text in modules]:
         inside = managers_in(module, attribute)
         managers |= inside
         if not inside or not attribute:
@@ -55,14 +85,7 @@ def generate_crds(
             f"{_shown(modules)} names no resource class, only a manager; also name the module with the classes, or the"
             " whole package"
         )
-    try:
-        text = crds_yaml(found, managers, service=service, without_conversion=without_conversion)
-    except TypeError as error:
-        raise Failure(str(error)) from error
-    if output is None:
-        show_data(text)
-        return 0
-    return write_files({Path(output): text}, check=check)
+    return list(found), managers
 
 
 def crds_yaml(

@@ -72,6 +72,12 @@ def _add_crds(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="also write versions that differ and that no manager converts: another program sets spec.conversion",
     )
+    parser.add_argument(
+        "--compatible-with",
+        metavar="OLD",
+        help="print which changes since OLD break stored objects or clients, and fail if one does; OLD is file:PATH, "
+        "git:REVISION[:PATH] (default: the file of -o) or cluster[:CONTEXT]",
+    )
     _add_yaml(parser)
     set_command(parser, lambda options: commands.generate_crds(**options))
 

@@ -22,10 +22,10 @@ def version_differences(definition: Tree) -> list[str]:
 
     Without a conversion, a client that reads and replaces an object in the one version removes these fields.
     """
-    schemas = {each["name"]: _schema(each) for each in definition["spec"]["versions"]}
+    schemas = {each["name"]: schema_of(each) for each in definition["spec"]["versions"]}
     found: list[str] = []
     for one, other in permutations(schemas, 2):
-        lost = [*_lost(schemas[one], schemas[other], typed=True)]
+        lost = [*lost_fields(schemas[one], schemas[other], typed=True)]
         if lost:
             found.append(f"{one} {_listed(lost)}, not in {other}")
     return found
@@ -48,17 +48,18 @@ def removed_parts(installed: Tree, wanted: Tree) -> list[str]:
     for name in now.keys() & then.keys():
         if now[name].get("served") and not then[name].get("served"):
             found.append(f"the serving of version {name}")
-        if lost := [*_lost(_schema(now[name]), _schema(then[name]), typed=False)]:
+        if lost := [*lost_fields(schema_of(now[name]), schema_of(then[name]))]:
             found.append(f"{_listed(lost)} of version {name}")
     return sorted(found)
 
 
-def _schema(version: Tree) -> Tree:
+def schema_of(version: Tree) -> Tree:
+    """The schema of one version of a definition."""
     schema: Tree = version.get("schema") or {}
     return schema.get("openAPIV3Schema") or {}
 
 
-def _lost(schema: Tree, other: Tree, path: str = "", *, typed: bool) -> Iterator[str]:
+def lost_fields(schema: Tree, other: Tree, path: str = "", *, typed: bool = False) -> Iterator[str]:
     """The paths that a schema declares and the other one prunes; with ``typed``, also those with another type."""
     if other.get("x-kubernetes-preserve-unknown-fields"):
         return
@@ -71,13 +72,13 @@ def _lost(schema: Tree, other: Tree, path: str = "", *, typed: bool) -> Iterator
     for name, field in ours.items():
         below = f"{path}.{name}" if path else name
         if name in theirs:
-            yield from _lost(field, theirs[name], below, typed=typed)
+            yield from lost_fields(field, theirs[name], below, typed=typed)
         elif not values:
             yield below
     for keyword, mark in (("items", "[]"), ("additionalProperties", "{}")):
         inner, others = _below(schema, keyword), _below(other, keyword)
         if inner and others:
-            yield from _lost(inner, others, f"{path}{mark}", typed=typed)
+            yield from lost_fields(inner, others, f"{path}{mark}", typed=typed)
     if schema.get("additionalProperties") and not values and not ours:
         yield f"{path}{{}}"
     if schema.get("x-kubernetes-preserve-unknown-fields"):
