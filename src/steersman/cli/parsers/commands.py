@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from steersman.cli.generate.rbac import generate_rbac as generate_rbac
     from steersman.cli.generate.webhooks import generate_webhooks as generate_webhooks
     from steersman.cli.logs import LogsOptions as LogsOptions, print_logs as print_logs
+    from steersman.cli.migration.command import MigrateOptions as MigrateOptions, migrate as migrate
     from steersman.cli.new import new_project as new_project
     from steersman.cli.plan import PlanOptions as PlanOptions, plan_manager as plan_manager
     from steersman.cli.run_target import run_target as run_target
@@ -55,6 +56,7 @@ else:
             "steersman.cli.generate.rbac": ["generate_rbac"],
             "steersman.cli.generate.webhooks": ["generate_webhooks"],
             "steersman.cli.logs": ["LogsOptions", "print_logs"],
+            "steersman.cli.migration.command": ["MigrateOptions", "migrate"],
             "steersman.cli.new": ["new_project"],
             "steersman.cli.plan": ["PlanOptions", "plan_manager"],
             "steersman.cli.run_target": ["run_target"],

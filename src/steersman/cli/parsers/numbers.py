@@ -18,6 +18,17 @@ def seconds(text: str) -> float:
     return number
 
 
+def rate(text: str) -> float:
+    """A positive number of things in a second."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0 < number < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r}: write a positive number")
+    return number
+
+
 def port(text: str) -> int:
     """A port; 0 is any free one."""
     if not text.isascii() or not text.isdigit() or int(text) > _PORT_MAX:

@@ -13,7 +13,7 @@ from steersman.cli.parsers.arguments import (
     add_terminal,
     set_command,
 )
-from steersman.cli.parsers.numbers import count, port, seconds
+from steersman.cli.parsers.numbers import count, port, rate, seconds
 
 
 def add_operator_commands(add: AddCommand) -> None:
@@ -24,6 +24,7 @@ def add_operator_commands(add: AddCommand) -> None:
     _add_plan(add("plan", help="show what a manager would change on a cluster; writes nothing"))
     _add_simulate(add("simulate", help="try every fault at every request of an operator; no cluster"))
     _add_explain(add("explain", help="ask a running manager why and when it reconciles an object"))
+    _add_migrate(add("migrate", help="rewrite the stored objects of a kind in its storage version"))
     _add_draw(add("draw", help="draw state machines, optionally with the state of an object"))
 
 
@@ -214,3 +215,25 @@ def _add_draw(parser: argparse.ArgumentParser) -> None:
     )
     add_server(parser)
     set_command(parser, lambda options: commands.draw_machines(commands.DrawOptions(**options)))
+
+
+def _add_migrate(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Rewrite all objects of a custom resource, so that the server stores them in the storage version, then take the "
+        "other versions off status.storedVersions. The server does it if it has StorageVersionMigration, otherwise this "
+        "command does. A killed run can be repeated: it goes on where it stopped."
+    )
+    parser.add_argument("kind", metavar="KIND", help="the definition, such as sites.example.com")
+    parser.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="write nothing: count the objects, and show which the server would refuse",
+    )
+    parser.add_argument(
+        "--by-client", action="store_true", help="rewrite the objects from here, also if the server could do it"
+    )
+    parser.add_argument(
+        "--rate", type=rate, default=200.0, metavar="N", help="the most objects in a second (default: %(default)g)"
+    )
+    add_server(parser)
+    set_command(parser, lambda options: commands.migrate(commands.MigrateOptions(**options)))

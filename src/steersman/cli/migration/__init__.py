@@ -1,0 +1,1 @@
+"""``steersman migrate``: rewrites the stored objects of a kind to its storage version."""

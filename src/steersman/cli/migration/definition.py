@@ -1,0 +1,135 @@
+"""The definition whose objects are migrated: its storage version, its stored versions, and how far a migration is.
+
+Guarantees
+- `trim` removes stored versions only from the definition that was read: a change in between is refused by the server.
+- A recorded key counts only for the generation of the definition in which it was recorded. Since then every write has
+  stored its object in the storage version.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+
+from steersman.cli.failure import Failure
+from steersman.client import Client, MergePatch
+from steersman.errors import KindNotServed
+from steersman.objects import Kind, Tree, tree_of
+
+DEFINITION: Final = Kind("apiextensions.k8s.io/v1", "CustomResourceDefinition")
+#: The annotation of a definition that records how far a migration is.
+PROGRESS: Final = "steersman.dev/migration"
+
+
+class RecordedProgress(msgspec.Struct, frozen=True):
+    """How far a migration is: all keys up to ``after``, in their order, are done."""
+
+    generation: int
+    version: str
+    after: str
+
+
+@dataclass(frozen=True)
+class StoredKind:
+    """A definition as it was read."""
+
+    name: str
+    generation: int
+    resource_version: str
+    group: str
+    plural: str
+    kind: str
+    namespaced: bool
+    #: The version in which the server stores objects that are written now.
+    storage: str
+    #: A version in which clients can read and write: the storage version if it is served.
+    served: str
+    stored: tuple[str, ...]
+    recorded: str
+
+    @property
+    def objects(self) -> Kind:
+        """The kind of its objects."""
+        return Kind(f"{self.group}/{self.served}", self.kind)
+
+    @property
+    def is_done(self) -> bool:
+        """Whether no object can be stored in an old version."""
+        return self.stored == (self.storage,)
+
+    @property
+    def done_up_to(self) -> str:
+        """The last key of an interrupted migration to the same storage version; empty if there is none."""
+        try:
+            found = msgspec.json.decode(self.recorded, type=RecordedProgress)
+        except msgspec.MsgspecError:
+            return ""
+        return found.after if (found.generation, found.version) == (self.generation, self.storage) else ""
+
+
+async def read_definition(client: Client, name: str) -> StoredKind:
+    """Read a definition by its name, or by any name by which kubectl finds the kind."""
+    found = await client.find(DEFINITION, name)
+    if found is None:
+        try:
+            served = await client.discovery.find(name)
+        except KindNotServed as error:
+            raise Failure(f"{error}; name the definition, such as sites.example.com") from error
+        names = sorted({f"{each.resource}.{each.group}" for each in served})
+        if len(names) != 1:
+            raise Failure(f"{name} means several kinds; name one of {', '.join(names)}")
+        found = await client.find(DEFINITION, names[0])
+        if found is None:
+            raise Failure(f"{names[0]} has no CustomResourceDefinition; only custom resources can be migrated")
+    return _stored_kind(tree_of(found))
+
+
+def _stored_kind(tree: Tree) -> StoredKind:
+    spec, metadata = tree["spec"], tree["metadata"]
+    status: Tree = tree.get("status") or {}
+    annotations: dict[str, str] = metadata.get("annotations") or {}
+    versions: list[Tree] = spec["versions"]
+    storage = next(each["name"] for each in versions if each["storage"])
+    served = [each["name"] for each in versions if each["served"]]
+    if not served:
+        raise Failure(f"{metadata['name']} serves no version, so its objects cannot be written; serve one first")
+    return StoredKind(
+        name=metadata["name"],
+        generation=metadata["generation"],
+        resource_version=metadata["resourceVersion"],
+        group=spec["group"],
+        plural=spec["names"]["plural"],
+        kind=spec["names"]["kind"],
+        namespaced=spec["scope"] == "Namespaced",
+        storage=storage,
+        served=storage if storage in served else served[0],
+        stored=tuple(status.get("storedVersions") or ()),
+        recorded=annotations.get(PROGRESS, ""),
+    )
+
+
+async def record_progress(client: Client, definition: StoredKind, after: str) -> None:
+    """Record that all keys up to this one are done."""
+    progress = RecordedProgress(definition.generation, definition.storage, after)
+    await _annotate(client, definition, msgspec.json.encode(progress).decode())
+
+
+async def forget_progress(client: Client, definition: StoredKind) -> None:
+    """Remove what was recorded."""
+    await _annotate(client, definition, None)
+
+
+async def _annotate(client: Client, definition: StoredKind, value: str | None) -> None:
+    patch: dict[str, Any] = {"metadata": {"annotations": {PROGRESS: value}}}
+    await client.patch(DEFINITION, definition.name, MergePatch(patch))
+
+
+async def trim(client: Client, definition: StoredKind) -> None:
+    """Leave the storage version alone in ``status.storedVersions``; `Conflict` if the definition was written meanwhile."""
+    patch = {
+        "metadata": {"resourceVersion": definition.resource_version},
+        "status": {"storedVersions": [definition.storage]},
+    }
+    await client.patch(DEFINITION, definition.name, MergePatch(patch), subresource="status")

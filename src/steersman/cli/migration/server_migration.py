@@ -1,0 +1,86 @@
+"""Migration by the server: a StorageVersionMigration, which kube-controller-manager works on.
+
+Guarantee: a server that serves the kind but has no controller for it is noticed, and its object removed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from enum import Enum
+from typing import Final
+
+from steersman.cli.failure import Failure
+from steersman.cli.migration.definition import StoredKind
+from steersman.client import Client
+from steersman.errors import AlreadyExists, Forbidden, KindNotServed
+from steersman.objects import Kind, Tree, Unstructured, tree_of
+
+_RESOURCE: Final = "storageversionmigrations.storagemigration.k8s.io"
+#: Versions whose spec names the resource by group and name.
+_VERSIONS: Final = frozenset({"v1", "v1beta1"})
+#: Seconds until a controller must have set a condition, and between two reads.
+_PATIENCE: Final = 15.0
+_INTERVAL: Final = 0.5
+
+
+class ServerResult(Enum):
+    """What the server made of a migration."""
+
+    SUCCEEDED = "succeeded"
+    NOT_SERVED = "not served"
+    NO_CONTROLLER = "no controller"
+    FORBIDDEN = "forbidden"
+
+
+async def migrate_by_server(client: Client, definition: StoredKind) -> ServerResult:
+    """Let the server migrate, and wait for it."""
+    kind = await _migration_kind(client)
+    if kind is None:
+        return ServerResult.NOT_SERVED
+    # One object for each state of the definition: a run after a kill finds that of the run before.
+    name = f"{definition.name}-{definition.generation}"
+    wanted = Unstructured(
+        {
+            "apiVersion": kind.api_version,
+            "kind": kind.kind,
+            "metadata": {"name": name},
+            "spec": {"resource": {"group": definition.group, "resource": definition.plural}},
+        }
+    )
+    try:
+        await client.create(wanted)
+    except AlreadyExists:
+        pass
+    except Forbidden:
+        return ServerResult.FORBIDDEN
+    result = await _wait(client, kind, name)
+    await client.delete(kind, name, missing_ok=True)
+    return result
+
+
+async def _migration_kind(client: Client) -> Kind | None:
+    try:
+        found = await client.discovery.find(_RESOURCE)
+    except KindNotServed:
+        return None
+    served = [each for each in found if each.version in _VERSIONS]
+    return Kind(str(served[0].gvk.group_version), served[0].kind) if served else None
+
+
+async def _wait(client: Client, kind: Kind, name: str) -> ServerResult:
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + _PATIENCE
+    while True:
+        tree = tree_of(await client.get(kind, name))
+        status: Tree = tree.get("status") or {}
+        reported: list[dict[str, str]] = status.get("conditions") or []
+        conditions = {each["type"]: each for each in reported if each["status"] == "True"}
+        if "Succeeded" in conditions:
+            return ServerResult.SUCCEEDED
+        if "Failed" in conditions:
+            await client.delete(kind, name, missing_ok=True)
+            said = conditions["Failed"].get("message") or conditions["Failed"].get("reason") or "no reason given"
+            raise Failure(f"the server could not migrate ({said}); run again with --by-client")
+        if not reported and loop.time() > deadline:
+            return ServerResult.NO_CONTROLLER
+        await asyncio.sleep(_INTERVAL)
