@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from steersman.cli.generate.crds import generate_crds as generate_crds
     from steersman.cli.generate.models import generate_models as generate_models
     from steersman.cli.generate.rbac import generate_rbac as generate_rbac
+    from steersman.cli.generate.reference import generate_reference as generate_reference
     from steersman.cli.generate.webhooks import generate_webhooks as generate_webhooks
     from steersman.cli.logs import LogsOptions as LogsOptions, print_logs as print_logs
     from steersman.cli.migration.command import MigrateOptions as MigrateOptions, migrate as migrate
@@ -54,6 +55,7 @@ else:
             "steersman.cli.generate.crds": ["generate_crds"],
             "steersman.cli.generate.models": ["generate_models"],
             "steersman.cli.generate.rbac": ["generate_rbac"],
+            "steersman.cli.generate.reference": ["generate_reference"],
             "steersman.cli.generate.webhooks": ["generate_webhooks"],
             "steersman.cli.logs": ["LogsOptions", "print_logs"],
             "steersman.cli.migration.command": ["MigrateOptions", "migrate"],

@@ -14,6 +14,7 @@ def add_generate_commands(add: AddCommand) -> None:
     _add_crds(add("crds", help="write the CustomResourceDefinitions of resource classes as YAML"))
     _add_rbac(add("rbac", help="write the ServiceAccount, Roles and bindings that a manager needs as YAML"))
     _add_webhooks(add("webhooks", help="write the registration of a manager's webhooks as YAML"))
+    _add_reference(add("reference", help="write a Markdown page for each kind of resource classes"))
 
 
 def _add_yaml(parser: argparse.ArgumentParser) -> None:
@@ -124,3 +125,19 @@ def _add_webhooks(parser: argparse.ArgumentParser) -> None:
     )
     _add_yaml(parser)
     set_command(parser, lambda options: commands.generate_webhooks(**options))
+
+
+def _add_reference(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Write a Markdown page for each kind of the resource classes in Python modules and packages: an example, fields, "
+        "types, defaults, constraints, and the conditions that the managers there report."
+    )
+    parser.add_argument(
+        "modules",
+        nargs="+",
+        metavar="MODULE[:NAME]",
+        help="a package, a module, one of its resource classes, or the manager that reports their conditions",
+    )
+    parser.add_argument("-o", "--output", metavar="FOLDER", help="the folder for the pages; default: standard output")
+    parser.add_argument("--check", action="store_true", help="write nothing; fail if a page is missing or differs")
+    set_command(parser, lambda options: commands.generate_reference(**options))
