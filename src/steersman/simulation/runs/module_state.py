@@ -4,7 +4,8 @@ A simulated crash ends no process, so `ModuleState` puts the variables of the pr
 operator share the modules, so it also exchanges the variables whenever another process acts.
 
 Guarantees
-- Modules are those of the packages that define the scenario and the operator's own kinds.
+- Modules are those of the packages that define the scenario and the operator's own kinds, without the test modules of
+  other scenarios.
 - Numbers, texts and builtin containers are put back, also those in attributes of the program's own objects in module
   variables, such as a reconciler. What a container holds beside these stays the same object.
 - A container in a module variable is the same object for all processes, with the contents of the one that acts.
@@ -36,8 +37,8 @@ class ModuleState:
     """The variables of a program's modules at a moment, and what the processes have changed since; ``process`` acts first."""
 
     def __init__(self, scenario: Scenario, kinds: Iterable[type[Object]], process: str = "") -> None:
-        names = {_module_of(part).partition(".")[0] for part in (scenario.setup, scenario.workload, *kinds)}
-        self._packages = names - {"", "steersman", "builtins"}
+        self._modules = {_module_of(part) for part in (scenario.setup, scenario.workload, *kinds)}
+        self._packages = {name.partition(".")[0] for name in self._modules} - {"", "steersman", "builtins"}
         self._variables = [
             (where, namespace, {name: _copied(value) for name, value in namespace.items() if _is_state(name, value)})
             for where, namespace in self._namespaces()
@@ -50,6 +51,9 @@ class ModuleState:
         """The modules, and the program's own objects in their variables."""
         for module_name, module in list(sys.modules.items()):
             if module_name.partition(".")[0] not in self._packages:
+                continue
+            # A test run has hundreds of them, and pytest puts all into one package.
+            if _is_test(module_name) and module_name not in self._modules:
                 continue
             yield module_name, vars(module)
             for name, value in list(vars(module).items()):
@@ -95,6 +99,11 @@ class ModuleState:
 def _differs(present: Any, value: Any) -> bool:
     # A number that is not a number differs from itself.
     return present is not value and (type(present) is not type(value) or present != value)
+
+
+def _is_test(module_name: str) -> bool:
+    last = module_name.rpartition(".")[2]
+    return last.startswith("test_") or last.endswith("_test")
 
 
 def _module_of(part: Any) -> str:
