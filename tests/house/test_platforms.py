@@ -67,6 +67,8 @@ FALLBACKS = {
 
 def linux_only_names(text: str) -> Iterator[str]:
     """Yield the Linux-only names that code uses; docstrings and comments may speak of them."""
+    if not any(name in text for name in LINUX_ONLY):
+        return  # as in most files: parsing takes much longer
     tree = ast.parse(text)
     prose = {
         id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
