@@ -30,7 +30,7 @@ settings.load_profile("steersman")
 for wait in (eventually, Plane.drained, Operator.drained):
     wait.__kwdefaults__["within"] = 60.0
 
-pytest_plugins = ["samples.portions", "samples.reruns", "samples.timings", "samples.workers"]
+pytest_plugins = ["samples.portions", "samples.reruns", "samples.rooms", "samples.timings", "samples.workers"]
 
 #: The rooms whose tests need an API server, whichever it is.
 ROOMS = frozenset({"client", "cache", "controller", "manager", "guarantees", "patterns"})

@@ -22,12 +22,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         group.addoption(option, help=meaning)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def settings(pytestconfig: pytest.Config) -> Settings:
     return Settings.read(pytestconfig)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 async def stage(settings: Settings, request: pytest.FixtureRequest) -> AsyncGenerator[Stage]:
     """Both servers. An engine is started only when one is asked."""
     async with AsyncExitStack() as exits:
@@ -51,7 +51,7 @@ async def stage(settings: Settings, request: pytest.FixtureRequest) -> AsyncGene
         summarize(request.config, made.totals.line(*made.names))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 async def outcomes(stage: Stage, request: pytest.FixtureRequest) -> dict[str, Outcome | Exception]:
     """All scenarios that this run selected, played many at a time; each test looks at its own."""
     chosen: dict[str, Scenario] = {}

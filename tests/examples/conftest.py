@@ -37,7 +37,7 @@ async def _install(engine: Engine) -> None:
     await engine.controller_manager.restart()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def engine() -> Iterator[Engine]:
     """An engine that collects garbage, and whose Deployments and Jobs have Pods."""
     with Engine.start(controller_manager=True) as engine:

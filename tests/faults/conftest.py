@@ -10,13 +10,13 @@ from steersman.testing import Engine, FaultProxy
 from steersman.testing.plugin import namespace_for
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def broken_engine():
     with Engine.start() as engine:
         yield engine
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 async def world(broken_engine):
     """Two hundred Sites, made once; every test runs an operator of its own over them."""
     async with Client.connect(kubeconfig=broken_engine.kubeconfig, field_manager="user") as client:

@@ -72,7 +72,7 @@ async def install_sites(kubeconfig: Path) -> None:
                 return
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 async def servers(tmp_path_factory) -> AsyncGenerator[tuple[Server, Server]]:
     """An engine, and the embedded server: the same kinds on both, and no others, which kubectl would find as well."""
     folder = tmp_path_factory.mktemp("kubectl")
@@ -100,7 +100,7 @@ async def ready_namespace(client: Client, name: str) -> None:
                     await asyncio.sleep(0.05)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 async def outcomes(servers, request, tmp_path_factory) -> AsyncGenerator[dict[str, asyncio.Future[Outcome]]]:
     """What comes of all scenarios that this run selected, played many at a time; each test waits for its own."""
     places, stages = asyncio.Semaphore(AT_ONCE), asyncio.Semaphore(SCENARIOS_AT_ONCE)

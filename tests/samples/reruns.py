@@ -17,7 +17,7 @@ def pytest_runtest_setup(item: Any) -> None:
         return
     for definitions in item._fixtureinfo.name2fixturedefs.values():
         for each in definitions:
-            if each.scope not in ("function", "session"):
+            if each.scope not in ("function", "package", "session"):
                 each.finish(item._request)
 
 
