@@ -71,15 +71,15 @@ async def test_a_list_by_fields_of_large_objects_blocks_no_other_client(server):
     for number in range(8):
         assert (await raw.send("POST", PATH, thing(f"thing-{number}"))).code == 201
     selector = ",".join(f"spec.{name}!=y" for name in FIELDS)
-    blocked = []
     for _ in range(3):  # a collection of other tests' garbage may fall into one of them
         async with LoopGauge() as gauge:
             answer = await server.handler(HttpRequest("GET", PATH, parse_query(f"fieldSelector={selector}")))
             pieces = [piece async for piece in answer.body]
             gauge.look()
-        blocked.append(gauge.blocked)
         assert len(msgspec.json.decode(b"".join(pieces))["items"]) == 8
-    assert min(blocked) < LIMIT
+        if gauge.blocked < LIMIT:
+            return
+    pytest.fail(f"a list blocks the loop for {gauge.blocked:.2f} s")
 
 
 async def test_a_thousand_watches_by_fields_decode_a_large_object_once(server, monkeypatch):
