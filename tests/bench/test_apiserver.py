@@ -13,6 +13,7 @@ import pytest
 from bench.apiserver import Row
 from bench.apiserver_objects import NAMESPACE, config_map, new_pod
 from bench.apiserver_subjects import EMBEDDED, ENGINE
+from samples.small_runs import small_run
 
 ROOT = Path(__file__).parents[2]
 COMPARED = {
@@ -34,6 +35,7 @@ ALONE = {"in-process start to first answer", "memory of an object / its wire siz
 
 
 @pytest.mark.slow
+@small_run("apiserver")
 def test_a_small_run_has_a_finite_value_for_every_bar(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("before\n<!-- bench apiserver -->\n<!-- end of bench apiserver -->\nafter\n", encoding="utf-8")

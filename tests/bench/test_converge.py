@@ -17,6 +17,7 @@ from bench.converge_chart import chart
 from bench.converge_page import BEGIN, END, fill_page
 from bench.report import Report
 from bench.sites_round import Measured, Sizes
+from samples.small_runs import small_run
 
 ROOT = Path(__file__).parents[2]
 COLUMNS = {
@@ -42,6 +43,7 @@ def bench(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.slow
+@small_run("converge")
 def test_a_small_run_makes_two_writes_and_one_reconcile_an_object(tmp_path: Path) -> None:
     answer = bench(
         *("--objects", "20", "--rounds", "1", "--only", "steersman,bare", "--changes", "5", "--idle", "1"),

@@ -13,6 +13,7 @@ from bench.patterns_operator import Spent
 from bench.patterns_requests import Row, count
 from bench.patterns_shapes import SHAPES
 from bench.report import Report
+from samples.small_runs import small_run
 from steersman.testing import Engine
 from steersman.wire import HttpRequest
 
@@ -40,6 +41,7 @@ async def test_every_change_takes_the_fewest_writes_possible(engine: Engine) -> 
 
 
 @pytest.mark.slow
+@small_run("patterns")
 async def test_a_form_makes_every_child_once_and_rests() -> None:
     cost = (await measure(["patterns"], SIZES))["patterns"]
     made = writes(Counter(cost.create.requests))

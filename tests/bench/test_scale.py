@@ -11,11 +11,13 @@ from pathlib import Path
 import pytest
 
 from bench.scale import FLAT, LINEAR, SLICED, Rows
+from samples.small_runs import small_run
 
 ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.slow
+@small_run("scale")
 def test_a_small_run_has_a_finite_value_for_every_measure(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("before\n<!-- bench scale -->\n<!-- end of bench scale -->\nafter\n", encoding="utf-8")

@@ -12,6 +12,7 @@ import pytest
 
 from bench.webhooks import Row
 from bench.webhooks_world import GO, OURS
+from samples.small_runs import small_run
 
 ROOT = Path(__file__).parents[2]
 BARS = {
@@ -23,6 +24,7 @@ BARS = {
 
 
 @pytest.mark.slow
+@small_run("webhooks")
 def test_a_small_run_has_a_finite_value_for_every_bar(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("before\n<!-- bench webhooks -->\n<!-- end of bench webhooks -->\nafter\n", encoding="utf-8")

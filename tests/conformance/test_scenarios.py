@@ -35,7 +35,7 @@ def _always(scenario: Scenario) -> bool:
 CHOSEN = [
     *filter(_always, all_scenarios()),
     *portions.some(
-        (each for each in all_scenarios() if not _always(each)), 180, by=lambda each: each.name.partition("/")[0]
+        (each for each in all_scenarios() if not _always(each)), 120, by=lambda each: each.name.partition("/")[0]
     ),
 ]
 

@@ -14,6 +14,7 @@ from controller_manager import housekeeping, workloads
 from controller_manager.servers import Server, embedded_server, engine_server
 from controller_manager.stage import Meeting, Scenario, Stage, play
 
+from samples import portions
 from steersman.aio import Supervisor, name_suffix
 
 
@@ -71,7 +72,7 @@ def _is_ours(item: pytest.Item) -> bool:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", SCENARIOS)
+@pytest.mark.parametrize("name", portions.some(SCENARIOS, 11))
 async def test_controllers_see_no_difference(played: dict[str, asyncio.Future[Meeting]], name: str) -> None:
     meeting = await played[name]
     assert meeting.differences == {}, "\n".join(f"{label}:\n{text}" for label, text in meeting.differences.items())

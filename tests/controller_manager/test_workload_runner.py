@@ -11,6 +11,7 @@ from controller_manager import housekeeping, workloads
 from controller_manager.servers import Server, engine_server, runner_server
 from controller_manager.stage import Meeting, Scenario, Stage, play
 
+from samples import portions
 from steersman.aio import name_suffix
 
 SCENARIOS: dict[str, Scenario] = {
@@ -43,7 +44,7 @@ async def servers(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[tu
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", SCENARIOS)
+@pytest.mark.parametrize("name", portions.some(SCENARIOS, 6))
 async def test_the_runner_ends_where_kube_controller_manager_does(servers: tuple[Server, Server], name: str) -> None:
     """A test that passes with the runner would otherwise be about another world than the cluster's."""
     meeting, namespace = Meeting(), f"{name.replace('_', '-')}-{name_suffix()}"

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.slow
+from samples.small_runs import small_run
+
+pytestmark = [pytest.mark.slow, small_run("soak")]
 
 ROOT = Path(__file__).parents[2]
 

@@ -44,7 +44,7 @@ def _is_ours(item: pytest.Item) -> bool:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "name" in metafunc.fixturenames:
         # what there is in all is only known when it was read
-        metafunc.parametrize("name", list(definitions()) if portions.ALL else portions.some(sorted(SHORT), 6))
+        metafunc.parametrize("name", list(definitions()) if portions.ALL else portions.some(sorted(SHORT), 4))
 
 
 @pytest.mark.slow

@@ -16,8 +16,8 @@ from samples import portions
 
 #: In the order in which they are played.
 CHOSEN = sorted(
-    portions.some((scenario for scenario in all_scenarios() if scenario.is_everyday), 7)
-    + portions.some((scenario for scenario in all_scenarios() if not scenario.is_everyday), 3),
+    portions.some((scenario for scenario in all_scenarios() if scenario.is_everyday), 4)
+    + portions.some((scenario for scenario in all_scenarios() if not scenario.is_everyday), 2),
     key=lambda scenario: scenario.installs,
 )
 

@@ -17,7 +17,7 @@ SCHEDULES = portions.count(sample=0, of=500)
 #: How many kinds of faults a twin meets in a sample, beside those that show the defect.
 KINDS = 2
 #: How many wrong controllers and twins a sample plays.
-WRONG, TWINS = 12, 5
+WRONG, TWINS = 6, 3
 
 
 def faults_for(shown_by: tuple[str, ...]) -> list[Fault]:
