@@ -15,7 +15,7 @@ from steersman.apiserver.handlers import PathHandler
 from steersman.apiserver.identity import Authorizer, User
 from steersman.apiserver.registry import Definition, builtin_definitions
 from steersman.apiserver.request import ChainHandler, Route
-from steersman.apiserver.storage import JournaledStorage, MemoryStorage, Storage
+from steersman.apiserver.storage import MemoryStorage, Storage
 from steersman.apiserver.webhooks import ServiceResolver, WebhookCaller
 from steersman.objects import GroupVersion, GroupVersionKind, Object, nearest
 
@@ -114,9 +114,10 @@ def opened(storage: Storage | Path | str | None, history_bytes: int) -> tuple[St
     """The store for an option, and the same store again if the server itself must open and close it."""
     if storage is not None and not isinstance(storage, (str, Path)):
         return storage, None
-    own = (
-        MemoryStorage(history_bytes=history_bytes)
-        if storage is None
-        else JournaledStorage(storage, history_bytes=history_bytes)
-    )
+    if storage is None:
+        own = MemoryStorage(history_bytes=history_bytes)
+    else:
+        from steersman.apiserver.storage import JournaledStorage  # noqa: PLC0415 - see the package
+
+        own = JournaledStorage(storage, history_bytes=history_bytes)
     return own, own

@@ -16,7 +16,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
-from steersman.golang import duration_nanoseconds, is_email, is_uri
+from steersman import golang
+from steersman.golang import duration_nanoseconds
 
 _DATE: Final = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
 # The dot before the fraction matches any character, as in the server's own expression.
@@ -167,6 +168,14 @@ def _uuid(version: str, variant: str = "[0-9a-fA-F]{4}") -> Callable[[str], bool
     return _full(rf"[0-9a-fA-F]{{8}}-?[0-9a-fA-F]{{4}}-?{version}-?{variant}-?[0-9a-fA-F]{{12}}")
 
 
+def _is_email(text: str) -> bool:
+    return golang.is_email(text)  # imported on first use
+
+
+def _is_uri(text: str) -> bool:
+    return golang.is_uri(text)  # as above
+
+
 _STRING_FORMATS: Final[dict[str, Callable[[str], bool]]] = {
     "bsonobjectid": _full(r"[0-9a-fA-F]{24}"),
     "byte": lambda text: _BASE64.fullmatch(text) is not None,
@@ -175,7 +184,7 @@ _STRING_FORMATS: Final[dict[str, Callable[[str], bool]]] = {
     "date": _is_date,
     "datetime": _is_date_time,
     "duration": _is_duration,
-    "email": is_email,
+    "email": _is_email,
     "hexcolor": _full(r"#?(?:[0-9a-fA-F]{3}|[0-9a-fA-F]{6})"),
     "hostname": _is_hostname,
     "ipv4": _is_ipv4,
@@ -189,7 +198,7 @@ _STRING_FORMATS: Final[dict[str, Callable[[str], bool]]] = {
     "password": lambda _: True,
     "rgbcolor": _full(rf"rgb\({_COLOR_PART},{_COLOR_PART},{_COLOR_PART}\)"),
     "ssn": _is_ssn,
-    "uri": is_uri,
+    "uri": _is_uri,
     "uuid": _uuid("[0-9a-fA-F]{4}"),
     "uuid3": _uuid("3[0-9a-fA-F]{3}"),
     "uuid4": _uuid("4[0-9a-fA-F]{3}", "[89abAB][0-9a-fA-F]{3}"),

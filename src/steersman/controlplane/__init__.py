@@ -8,9 +8,12 @@ Guarantees
   resulting objects.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from steersman._lazy_names import lazy_names
 from steersman.apiserver import (
-    CertificateProcess as CertificateProcess,
-    CertificateSource as CertificateSource,
     CustomSubresource as CustomSubresource,
     PathHandler as PathHandler,
     PathRequest as PathRequest,
@@ -19,6 +22,12 @@ from steersman.apiserver import (
 )
 from steersman.controlplane.assembly import CONTROLLERS as CONTROLLERS, is_controller as is_controller
 from steersman.controlplane.control_plane import ControlPlane as ControlPlane
+
+# Imported on first use: a control plane without a port needs no certificates.
+if TYPE_CHECKING:
+    from steersman.apiserver import CertificateProcess as CertificateProcess, CertificateSource as CertificateSource
+else:
+    __getattr__, __dir__ = lazy_names(__name__, {"steersman.apiserver": ["CertificateProcess", "CertificateSource"]})
 
 #: Programs import nothing from this room: its names are for other rooms.
 __all__: list[str] = []

@@ -14,14 +14,17 @@ import logging
 from collections.abc import Iterable
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Any, Self, Unpack
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from steersman.aio import Supervisor
-from steersman.apiserver import ApiServer, CertificateSource, ServerOptions, User
+from steersman.apiserver import ApiServer, ServerOptions, User
 from steersman.client import Client
 from steersman.controlplane.assembly import Assembled, chosen
 from steersman.controlplane.new_objects import NewObjects
 from steersman.transport import InProcessTransport
+
+if TYPE_CHECKING:
+    from steersman.apiserver import CertificateSource
 
 _log = logging.getLogger("steersman.controlplane")
 

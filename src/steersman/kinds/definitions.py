@@ -10,7 +10,7 @@ Guarantees
 from __future__ import annotations
 
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Any, cast
 
 import msgspec
@@ -30,7 +30,7 @@ class _Document(msgspec.Struct):
 
 @cache
 def _document(module: str) -> _Document:
-    raw = files("steersman.kinds").joinpath("data", f"{module}.json").read_bytes()
+    raw = (Path(__file__).parent / "data" / f"{module}.json").read_bytes()
     return msgspec.json.decode(raw, type=_Document)
 
 

@@ -51,7 +51,6 @@ from steersman.manager.lease_state import (
     begin,
     step,
 )
-from steersman.manager.stored_lease import StoredLease
 from steersman.objects import Key
 
 _log = logging.getLogger("steersman.leader")
@@ -191,6 +190,8 @@ class Campaign:
         self._rules = rules
         self._state, self._command = begin(rules)
         # Renewals wait neither for a connection that reconciles share nor for their rate limit.
+        from steersman.manager.stored_lease import StoredLease  # noqa: PLC0415 - only an election needs the kind
+
         self._lease = StoredLease(client.dedicated(), key)
         self._owner = AsyncExitStack()
         self._term: Term | None = None

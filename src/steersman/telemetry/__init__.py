@@ -13,11 +13,11 @@ Guarantees:
 - Field values are written with their own `str`, so values that hide themselves, like the client's secrets, stay hidden.
 """
 
-from steersman.telemetry.exposition import (
-    OPENMETRICS_TEXT as OPENMETRICS_TEXT,
-    PROMETHEUS_TEXT as PROMETHEUS_TEXT,
-    expose as expose,
-)
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from steersman._lazy_names import lazy_names
 from steersman.telemetry.failure_log import (
     FailureLog as FailureLog,
     LineLimit as LineLimit,
@@ -67,6 +67,18 @@ from steersman.telemetry.tracebacks import (
     passed_user_code as passed_user_code,
     user_frames as user_frames,
 )
+
+# Imported on first use: a program without a port for metrics does not need it.
+if TYPE_CHECKING:
+    from steersman.telemetry.exposition import (
+        OPENMETRICS_TEXT as OPENMETRICS_TEXT,
+        PROMETHEUS_TEXT as PROMETHEUS_TEXT,
+        expose as expose,
+    )
+else:
+    __getattr__, __dir__ = lazy_names(
+        __name__, {"steersman.telemetry.exposition": ["OPENMETRICS_TEXT", "PROMETHEUS_TEXT", "expose"]}
+    )
 
 __all__ = [
     "Counter",

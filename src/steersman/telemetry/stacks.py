@@ -8,8 +8,8 @@ Guarantees
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
-import sysconfig
 import threading
 import traceback
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-_LIBRARY = sysconfig.get_paths()["stdlib"]
+_LIBRARY = str(Path(os.__file__).parent)
 _OURSELVES = str(Path(__file__).parents[1])
 
 #: How deep a chain of awaits is followed.

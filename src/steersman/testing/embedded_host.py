@@ -10,7 +10,6 @@ Guarantees
 from __future__ import annotations
 
 import asyncio
-import tempfile
 from collections.abc import AsyncGenerator
 from concurrent.futures import Future
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
@@ -119,6 +118,8 @@ class EmbeddedHost(Host):
         """Open a port, in its own thread: the caller need not be on a loop."""
         if self._port is None:
             loop = self._loop if self._thread is not None else _running_loop()
+            import tempfile  # noqa: PLC0415 - a server without a port needs no folder
+
             folder = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="steersman-control-plane-")))
             thread = LoopThread(partial(_listening, self, loop, folder), name="steersman-control-plane-port")
             self._stack.callback(lambda: thread.stop().result())

@@ -15,7 +15,6 @@ from pathlib import Path
 
 from steersman.client import Client, Credentials, StaticCredentials
 from steersman.errors import NotFound
-from steersman.kinds.apiextensions_v1 import CustomResourceDefinition
 from steersman.kinds.core_v1 import Namespace
 from steersman.objects import Object, ObjectMeta
 from steersman.testing.webhook_registration import answered_on_a_port
@@ -107,6 +106,8 @@ async def remove(client: Client, namespace: str, group: str) -> None:
     if namespace:
         await _gone(client.delete(Namespace, namespace))
     if group:
+        from steersman.kinds.apiextensions_v1 import CustomResourceDefinition  # noqa: PLC0415 - few tests have a group
+
         for each in await client.list(CustomResourceDefinition):
             if each.spec.group == group:
                 await _gone(client.delete(each))

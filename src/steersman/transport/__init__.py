@@ -31,12 +31,6 @@ from steersman.transport.protocol import (
     TransportWrapper as TransportWrapper,
     separated as separated,
 )
-from steersman.transport.reachability import (
-    HttpStatus as HttpStatus,
-    Question as Question,
-    Reachability as Reachability,
-    Unreachable as Unreachable,
-)
 from steersman.transport.request_gate import gate as gate
 from steersman.transport.tls import (
     PemKeyPair as PemKeyPair,
@@ -61,6 +55,12 @@ if TYPE_CHECKING:
         RequestMeasurements as RequestMeasurements,
     )
     from steersman.transport.peer import Peer as Peer, current_peer as current_peer, peer_user as peer_user
+    from steersman.transport.reachability import (
+        HttpStatus as HttpStatus,
+        Question as Question,
+        Reachability as Reachability,
+        Unreachable as Unreachable,
+    )
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
@@ -76,6 +76,7 @@ else:
             "steersman.transport.listener": ["HttpListener"],
             "steersman.transport.measurements": ["MeasuredTransport", "RequestMeasurements"],
             "steersman.transport.peer": ["Peer", "current_peer", "peer_user"],
+            "steersman.transport.reachability": ["HttpStatus", "Question", "Reachability", "Unreachable"],
         },
         needs={
             "cryptography": "certificates need the package cryptography: pip install 'steersman[server]', or"

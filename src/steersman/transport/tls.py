@@ -13,7 +13,6 @@ from __future__ import annotations
 import contextlib
 import os
 import ssl
-import tempfile
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from functools import partial
@@ -270,6 +269,8 @@ def _as_file(data: bytes | None, file: str | None) -> Generator[str]:
         finally:
             os.close(descriptor)
         return
+    import tempfile  # noqa: PLC0415 - only systems without memory files need it
+
     with tempfile.NamedTemporaryFile() as held:
         held.write(data)
         held.flush()

@@ -19,9 +19,9 @@ from typing import Any, Final, Generic, TypeVar, cast
 
 import msgspec
 
+from steersman import schemas
 from steersman.objects import GroupKind, Object, Resource, decode, decoder_for, encode_custom, to_json
 from steersman.patches import json_equal
-from steersman.schemas import convert_parts, lacks_parts, readable_schema
 from steersman.schemas.names import label_value, qualified_name
 from steersman.webhooks.saved_fields import Saved, restored, saved_fields
 
@@ -179,14 +179,14 @@ class _Step:
         return msgspec.json.encode(made)
 
     def _lacks_parts(self, tree: Tree) -> bool:
-        return lacks_parts(tree, readable_schema(self._source))
+        return schemas.lacks_parts(tree, schemas.readable_schema(self._source))
 
     def _partial(self, tree: Tree) -> Tree:
         """Convert an object that lacks required parts, as far as it is there."""
         target = self._target.gvk()
-        made = convert_parts(
+        made = schemas.convert_parts(
             tree,
-            readable_schema(self._source),
+            schemas.readable_schema(self._source),
             lambda whole: _converted(whole, self._there, self._source, self._target),
         )
         return made | {"apiVersion": target.api_version, "kind": target.kind}

@@ -9,7 +9,7 @@ Guarantees
 from __future__ import annotations
 
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -55,7 +55,7 @@ class _Named(msgspec.Struct):
 @cache
 def read_templates(file: TemplateFile) -> tuple[ResourceTemplates, ...]:
     """The templates of a file, by resource."""
-    raw = files("steersman.apiserver.bootstrap").joinpath("data", f"{file}.json").read_bytes()
+    raw = (Path(__file__).parent / "data" / f"{file}.json").read_bytes()
     found: list[ResourceTemplates] = []
     for path, objects in msgspec.json.decode(raw, type=dict[str, list[msgspec.Raw]]).items():
         api_version, _, resource = path.rpartition("/")

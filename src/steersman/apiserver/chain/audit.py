@@ -23,7 +23,6 @@ from steersman.aio import new_uid, utc_now
 from steersman.apiserver.errors import RequestRejected, internal
 from steersman.apiserver.identity import User, request_peer
 from steersman.apiserver.request import NextHandler, ServerRequest
-from steersman.apiserver.storage.ownership import open_owned
 from steersman.errors import ApiStatus, encode_status
 from steersman.objects import Tree
 from steersman.transport import ServerResponse
@@ -122,6 +121,8 @@ class AuditFile:
     """
 
     def __init__(self, path: Path | str) -> None:
+        from steersman.apiserver.storage.ownership import open_owned  # noqa: PLC0415 - few servers have a file
+
         self._descriptor = open_owned(Path(path), os.O_WRONLY | os.O_APPEND | os.O_CREAT, secret=True)
 
     def __call__(self, audit_event: dict[str, Any]) -> None:

@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 import msgspec
 
+from steersman import schemas
 from steersman.apiserver.documents import copied
 from steersman.apiserver.errors import RequestRejected, unnamed
 from steersman.apiserver.registry.conversion import Conversion
 from steersman.apiserver.registry.definition import Tree
 from steersman.apiserver.storage import Record
-from steersman.schemas import DefaultsTooLarge, admitted, convert_parts, lacks_parts, pruned
+from steersman.schemas import DefaultsTooLarge, admitted, pruned
 
 if TYPE_CHECKING:
     from steersman.apiserver.custom_resources.webhook_conversion import ConversionWebhook
@@ -116,11 +117,11 @@ class Versions:
         """Convert an object that may lack parts, as in an apply that gives up fields."""
         schema, convert = self._schemas.get(_version_of(tree)), self._convert
         has_parts = any(name not in _IDENTITY for name in tree)
-        if convert is None or schema is None or (has_parts and not lacks_parts(tree, schema)):
+        if convert is None or schema is None or (has_parts and not schemas.lacks_parts(tree, schema)):
             self._change_and_keep(tree, version)
             return
         wanted = f"{self._group}/{version}"
-        made = convert_parts(tree, schema, lambda whole: self._called(convert, whole, wanted))
+        made = schemas.convert_parts(tree, schema, lambda whole: self._called(convert, whole, wanted))
         _replace(tree, made | {"kind": self._kind, "apiVersion": wanted})
 
     def _called(self, convert: Converter, tree: Tree, wanted: str) -> Tree:

@@ -13,7 +13,6 @@ from steersman.apiserver.metrics import ServerMetrics
 from steersman.apiserver.registry import ResourceRegistry
 from steersman.apiserver.request import Route, ServerRequest
 from steersman.apiserver.storage import Storage
-from steersman.telemetry import expose
 from steersman.transport import ServerResponse
 
 METRICS_PATH: Final = "/metrics"
@@ -55,6 +54,8 @@ def metrics_route(metrics: ServerMetrics, registry: ResourceRegistry, storage: S
             raise method_not_allowed()
         metrics.stored(await _counts(registry, storage))
         metrics.seats(nominal_seats(await _shares(registry, storage)))
+        from steersman.telemetry import expose  # noqa: PLC0415 - few servers are asked for metrics
+
         content_type, body = expose(metrics.registry, accept=request.wire.header("Accept") or "")
         headers = (("Cache-Control", "no-cache, private"), ("Content-Type", content_type))
         return ServerResponse(status=200, headers=headers, body=body)

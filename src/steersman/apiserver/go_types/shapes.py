@@ -8,7 +8,7 @@ Guarantees
 from __future__ import annotations
 
 from functools import cache, cached_property
-from importlib.resources import files
+from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
 import msgspec
@@ -119,7 +119,7 @@ class _GoTypes(msgspec.Struct):
 
 @cache
 def _go_types() -> _GoTypes:
-    raw = files("steersman.apiserver.go_types").joinpath("go_types.json").read_bytes()
+    raw = Path(__file__).with_name("go_types.json").read_bytes()
     return msgspec.json.decode(raw, type=_GoTypes)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
@@ -12,7 +12,7 @@ import msgspec
 
 @cache
 def _table() -> dict[str, dict[str, str]]:
-    raw = files("steersman.apiserver.protobuf").joinpath("fields.json").read_bytes()
+    raw = Path(__file__).with_name("fields.json").read_bytes()
     return msgspec.json.decode(raw, type=dict[str, dict[str, str]])
 
 

@@ -3,6 +3,11 @@
 A package of its own beside the surface of `steersman.golang`, because few programs match such expressions.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from steersman._lazy_names import lazy_names
 from steersman.golang.regexp.expressions import (
     BudgetSpent as BudgetSpent,
     Expression as Expression,
@@ -10,4 +15,9 @@ from steersman.golang.regexp.expressions import (
     one_budget as one_budget,
 )
 from steersman.golang.regexp.parser import expression_problem as expression_problem
-from steersman.golang.regexp.sample_texts import matching_texts as matching_texts
+
+# Imported on first use: only simulations make texts.
+if TYPE_CHECKING:
+    from steersman.golang.regexp.sample_texts import matching_texts as matching_texts
+else:
+    __getattr__, __dir__ = lazy_names(__name__, {"steersman.golang.regexp.sample_texts": ["matching_texts"]})

@@ -6,7 +6,6 @@ import asyncio
 
 from steersman.apiserver.admission.plugins import AdmissionOperation, Attributes, Plugin
 from steersman.apiserver.admission.pod_security.checks import CheckedPod, Violation
-from steersman.apiserver.admission.pod_security.evaluation import violations
 from steersman.apiserver.admission.pod_security.levels import (
     PREFIX,
     PRIVILEGED,
@@ -84,6 +83,13 @@ async def _validate_pod(attributes: Attributes, obj: Tree) -> None:
         raise attributes.refused(f'violates PodSecurity "{levels.enforce}": {_listed(found)}')
     if levels.warn != levels.enforce:
         _warn(attributes, pod, levels.warn)
+
+
+def violations(pod: CheckedPod, level: LevelVersion) -> list[Violation]:
+    """What of a Pod violates a level."""
+    from steersman.apiserver.admission.pod_security import evaluation  # noqa: PLC0415 - few namespaces have a level
+
+    return evaluation.violations(pod, level)
 
 
 def _audit(attributes: Attributes, pod: CheckedPod, level: LevelVersion) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cache
-from importlib.resources import files
 from operator import itemgetter
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -25,7 +25,7 @@ _ROWS: Mapping[str, _Row] = {**cells.ROWS, **structural_cells.ROWS, "Pod": pod}
 @cache
 def _document() -> dict[str, msgspec.Raw]:
     """The columns of each kind, decoded on demand: a server may serve few of them."""
-    raw = files("steersman.apiserver.registry.builtin").joinpath("data", "columns.json").read_bytes()
+    raw = (Path(__file__).parents[1] / "data" / "columns.json").read_bytes()
     return msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
 
 

@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 from functools import cache
-from importlib.resources import files
 from math import ceil
+from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 import msgspec
@@ -40,7 +40,7 @@ class _Field(NamedTuple):
 
 @cache
 def _document() -> dict[str, list[str]]:
-    raw = files("steersman.apiserver.registry.builtin").joinpath("data", "shapes.json").read_bytes()
+    raw = (Path(__file__).parents[1] / "data" / "shapes.json").read_bytes()
     return msgspec.json.decode(raw, type=dict[str, list[str]])
 
 

@@ -5,10 +5,9 @@ Guarantee: `printed` returns the JSON of a value in the server's message, and `d
 
 from __future__ import annotations
 
-import difflib
 import json
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Any, cast
 
 import msgspec
@@ -28,7 +27,7 @@ _TOO_LONG = "the difference is too long to be shown"
 
 @cache
 def _document() -> dict[str, list[tuple[str, str, str]]]:
-    raw = files("steersman.apiserver.registry.builtin").joinpath("data", "internal.json").read_bytes()
+    raw = (Path(__file__).parents[1] / "data" / "internal.json").read_bytes()
     rows = msgspec.json.decode(raw, type=dict[str, list[str]])
     return {name: [cast("tuple[str, str, str]", tuple(row.split(" ")[:3])) for row in of] for name, of in rows.items()}
 
@@ -87,6 +86,8 @@ def difference(old: Tree, new: Tree, definition: str) -> str:
     if before.count("\n") + after.count("\n") > _COMPARED_MAX:
         # The cost of a comparison grows with the square.
         return _TOO_LONG
+    import difflib  # noqa: PLC0415 - for a message that few requests get
+
     lines = difflib.unified_diff(_lines(before), _lines(after), "", "", n=3)
     return "".join(list(lines)[2:])
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from steersman import golang
 from steersman.apiserver.registry.builtin.types.trees import Tree
-from steersman.golang import url_problem
 from steersman.objects.field_problems import FieldProblem, invalid, required, until_enough
 from steersman.schemas.names import dns_1035_label, dns_subdomain
 
@@ -18,7 +18,7 @@ _PORT_MAX: Final = 65535
 
 def url_problems(url: str, path: str) -> list[FieldProblem]:
     """The problems of a webhook's URL."""
-    if problem := url_problem(url):
+    if problem := golang.url_problem(url):
         return [required(path, f"url must be a valid URL: {problem}{_FORM}")]
     parts = urlsplit(url)
     user, at, host = parts.netloc.rpartition("@")
