@@ -33,6 +33,7 @@ class Story(msgspec.Struct, frozen=True, kw_only=True):
     fault: Fault
     verb: str
     resource: str = "configmaps"
+    group: str = ""
     name: str = NAME
     occurrence: int = 1
     plot: Callable[[Audience], Awaitable[None]]
@@ -46,6 +47,7 @@ class Story(msgspec.Struct, frozen=True, kw_only=True):
             resource=self.resource,
             key=f"{namespace}/{self.name}",
             occurrence=self.occurrence,
+            group=self.group,
         )
         return FaultSchedule(seed=1, faults=(PlacedFault(self.fault, place),))
 
@@ -146,4 +148,4 @@ def in_simulation(story: Story, folder: Path) -> Telling:
 
 def _is_compared(place: Place) -> bool:
     # Leases and Events are written by the clock.
-    return place.is_write and place.resource not in {"leases", "events"}
+    return place.is_write and not place.is_lease and not place.is_event

@@ -265,7 +265,7 @@ class Faults:
 
     def decide(self, place: Place) -> Fault | None:
         """The fault of a place."""
-        if not place.actor.startswith("operator") or not place.is_write or place.resource in {"events", "leases"}:
+        if not place.actor.startswith("operator") or not place.is_write or place.is_event or place.is_lease:
             return None
         self._writes += 1
         number, rest = divmod(self._writes, 7)

@@ -330,7 +330,8 @@ async def test_the_clock_of_a_process_is_wrong(told):
         await audience.sleep(1.0)
         audience.note((await audience.client.get(Lease, lease.key)).spec.lease_transitions or 0)
 
-    story = Story(fault=ClockSkew(seconds=120.0), verb="update", resource="leases", name=LEASE, plot=plot, leads=True)
+    skew, group = ClockSkew(seconds=120.0), "coordination.k8s.io"
+    story = Story(fault=skew, verb="update", resource="leases", group=group, name=LEASE, plot=plot, leads=True)
     seen = await told(story)
     assert seen.notes[0][:2] == (True, True)
 

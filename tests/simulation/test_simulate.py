@@ -86,6 +86,33 @@ def test_every_request_is_disturbed_in_every_way() -> None:
         assert set(report.coverage[write]) == {"crash before sending", "crash after commit", "lost reply"}, write
 
 
+class Event(Resource[OrderSpec, OrderStatus], group="simulation.example.com", version="v1"):
+    """Something to see: not the Event of Kubernetes."""
+
+
+def test_a_kind_with_the_name_of_one_of_kubernetes_meets_faults() -> None:
+    def show() -> Manager:
+        manager = Manager(name="shows")
+
+        async def reconcile(ctx: Context, request: Request) -> Done:
+            event = await ctx.client.find(Event, request.key)
+            if event is not None and not event.deleting:
+                event.status = OrderStatus(paid=True)
+                await ctx.client.save(event)
+            return Done()
+
+        manager.controller(Event).run_with(reconcile)
+        return manager
+
+    async def announce(user: ScenarioUser) -> None:
+        await user.client.create(Event(metadata=ObjectMeta(name="opera"), spec=OrderSpec(amount=80)))
+        await user.settled()
+
+    report = simulate(show, announce, faults=(LostReply(),))
+    assert report.ok, str(report)
+    assert report.coverage["update events/status"] == {"lost reply": 1}
+
+
 def test_a_run_starts_with_new_modules() -> None:
     first = simulate(lambda: operator(pay_once), buy, faults=(CrashBefore(),))
     again = simulate(lambda: operator(pay_once), buy, faults=(CrashBefore(),))

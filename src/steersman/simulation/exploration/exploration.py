@@ -60,19 +60,19 @@ _LASTING = 0.25
 OnResult = Callable[[Result], None]
 
 
-def applicable(place: Place, faults: Sequence[Fault], primaries: frozenset[str]) -> Iterator[Fault]:
+def applicable(place: Place, faults: Sequence[Fault], primaries: frozenset[tuple[str, str]]) -> Iterator[Fault]:
     """The faults that can make a difference at a place."""
     return (fault for fault in faults if _matters(fault, place, primaries))
 
 
-def _matters(fault: Fault, place: Place, primaries: frozenset[str]) -> bool:  # noqa: PLR0911 - one for each sort of place
-    if not place.actor.startswith("operator") or place.resource.startswith("/") or place.resource == "events":
+def _matters(fault: Fault, place: Place, primaries: frozenset[tuple[str, str]]) -> bool:  # noqa: PLR0911 - one for each sort of place
+    if not place.actor.startswith("operator") or place.resource.startswith("/") or place.is_event:
         return False
     if place.verb == "reconcile":
         return isinstance(fault, CrashBefore)
     if place.is_external:
         return isinstance(fault, _EXTERNAL_FAULTS)
-    if place.resource == "leases":
+    if place.is_lease:
         return isinstance(fault, _LEASE_FAULTS)
     if not place.is_write:
         return isinstance(fault, _READ_FAULTS) and place.verb != "watch"
@@ -83,7 +83,7 @@ def _matters(fault: Fault, place: Place, primaries: frozenset[str]) -> bool:  # 
     if isinstance(fault, CutDeletion):
         return place.verb == "deletecollection"
     if isinstance(fault, ChildEdited | ChildDeleted):
-        return place.verb in _CONTENTS and place.resource.partition("/")[0] not in primaries
+        return place.verb in _CONTENTS and (place.group, place.resource.partition("/")[0]) not in primaries
     return True
 
 
@@ -102,7 +102,7 @@ class Exploration:
         self.places: tuple[Place, ...] = ()
         #: The checks of `sometimes` that held without faults, by their numbers.
         self.reached: frozenset[int] = frozenset()
-        self._primaries: frozenset[str] = frozenset()
+        self._primaries: frozenset[tuple[str, str]] = frozenset()
 
     def prepare(self) -> tuple[Violation, ...]:
         """Run without faults, three times: returns what is wrong even then."""
@@ -279,7 +279,7 @@ class Exploration:
 class _FaultFree(msgspec.Struct, frozen=True, kw_only=True):
     reference: Reference
     places: tuple[Place, ...]
-    primaries: frozenset[str]
+    primaries: frozenset[tuple[str, str]]
     violations: tuple[Violation, ...]
     #: What happened, in order.
     lines: tuple[str, ...]

@@ -15,6 +15,8 @@ _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete
 #: What the resource of a call of an external system begins with.
 EXTERNAL = "external:"
 _WRITES = frozenset({"create", "update", "patch", "apply", "delete", "deletecollection"})
+#: The group of Leases, and those of Events.
+_LEASES, _EVENTS = "coordination.k8s.io", frozenset({"", "events.k8s.io"})
 
 
 class Place(msgspec.Struct, frozen=True, order=True, kw_only=True):
@@ -27,6 +29,8 @@ class Place(msgspec.Struct, frozen=True, order=True, kw_only=True):
     #: ``namespace/name``, or what is known of it.
     key: str = ""
     occurrence: int = 1
+    #: The API group of the resource; empty for the core group.
+    group: str = ""
 
     @property
     def is_write(self) -> bool:
@@ -37,6 +41,16 @@ class Place(msgspec.Struct, frozen=True, order=True, kw_only=True):
     def is_external(self) -> bool:
         """Whether it is a call of an external system."""
         return self.resource.startswith(EXTERNAL)
+
+    @property
+    def is_event(self) -> bool:
+        """Whether it concerns an Event of Kubernetes."""
+        return self.resource == "events" and self.group in _EVENTS
+
+    @property
+    def is_lease(self) -> bool:
+        """Whether it concerns a Lease of Kubernetes."""
+        return self.resource == "leases" and self.group == _LEASES
 
     @property
     def target(self) -> str:
@@ -51,26 +65,23 @@ class PlaceCounter:
     """Names the requests of a run."""
 
     def __init__(self) -> None:
-        self._seen: Counter[tuple[str, str, str, str]] = Counter()
+        self._seen: Counter[tuple[str, ...]] = Counter()
 
     def place_of(self, actor: str, request: HttpRequest) -> Place:
         """The place of the next request of an actor."""
-        return self.named(actor, *described(request))
+        path = resource_path(request)
+        if path is None:
+            return self.named(actor, request.method.lower(), request.path, "")
+        resource = f"{path.resource}/{path.subresource}" if path.subresource else path.resource
+        return self.named(actor, _verb(request, path), resource, _key(request, path), path.group)
 
-    def named(self, actor: str, verb: str, resource: str, key: str) -> Place:
+    def named(self, actor: str, verb: str, resource: str, key: str, group: str = "") -> Place:
         """The place of the next event of this sort."""
-        self._seen[actor, verb, resource, key] += 1
-        times = self._seen[actor, verb, resource, key]
-        return Place(actor=actor, verb=verb, resource=resource, key=key, occurrence=times)
-
-
-def described(request: HttpRequest) -> tuple[str, str, str]:
-    """The verb, resource and key of a request."""
-    path = resource_path(request)
-    if path is None:
-        return request.method.lower(), request.path, ""
-    resource = f"{path.resource}/{path.subresource}" if path.subresource else path.resource
-    return _verb(request, path), resource, _key(request, path)
+        sort = (actor, verb, resource, key, group)
+        self._seen[sort] += 1
+        return Place(
+            actor=actor, verb=verb, resource=resource, key=key, occurrence=self._seen[sort], group=group
+        )
 
 
 def resource_path(request: HttpRequest) -> ResourcePath | None:

@@ -111,9 +111,9 @@ class World:
         self.deposed_writes: list[str] = []
         #: What stopped a process that should run, or the workload.
         self.failures: list[str] = []
-        #: Where the store has the objects of the operator's own kinds, and the resources that it reconciles.
+        #: Where the store has the objects of the operator's own kinds, and the groups and resources that it reconciles.
         self.own_prefixes: list[str] = []
-        self.primaries: frozenset[str] = frozenset()
+        self.primaries: frozenset[tuple[str, str]] = frozenset()
         self._plane: ControlPlane | None = None
         self._registered: Any = None
         self._modules: ModuleState | None = None
@@ -148,7 +148,7 @@ class World:
         resources = [kind.__resource__ for kind in manager.own_kinds]
         self.own_prefixes = [f"{resource.group}/{resource.plural}/" for resource in resources]
         self.primaries = frozenset(
-            blueprint.primary.__resource__.plural
+            (blueprint.primary.__resource__.group, blueprint.primary.__resource__.plural)
             for blueprint in manager.blueprints
             if isinstance(blueprint.primary, type)
         )
@@ -297,7 +297,7 @@ class World:
 
     def _on_send(self, actor: Actor, place: Place) -> None:
         # What runs before leading (`Manager.before_leading`, webhooks) may write while another process leads.
-        if not place.is_write or place.resource == "leases" or current_context() is None:
+        if not place.is_write or place.is_lease or current_context() is None:
             return
         processes = {process.name for process in self.processes}
         # A holder is named after its host, with a random suffix.

@@ -19,13 +19,12 @@ from steersman.simulation.runs.meddler import TOUCHED
 from steersman.simulation.runs.places import EXTERNAL, Place
 from steersman.simulation.runs.recorded_storage import RECORDS
 from steersman.simulation.runs.trace import Entry
-from steersman.simulation.stories.words import Vocabulary, tree_of
+from steersman.simulation.stories.words import Vocabulary, collection_of, tree_of
 
 #: The column of the server and of its controllers.
 CONTROL_PLANE = "control plane"
 #: The column of the client that changes what the operator writes.
 OTHER_CLIENT = "another client"
-_UNTOLD_RESOURCES = frozenset({"leases", "events"})
 #: How many characters of an error are shown.
 _ERROR_MAX = 200
 
@@ -152,7 +151,7 @@ class _Reader:
 
     def _request(self, entry: Entry) -> None:
         place = entry.place
-        if place is None or not place.is_write or place.resource in _UNTOLD_RESOURCES:
+        if place is None or not place.is_write or place.is_lease or place.is_event:
             return
         target = place.resource.removeprefix(EXTERNAL) if place.is_external else CONTROL_PLANE
         self._open.append(self._add(_Draft(entry, "write", self._vocabulary.acts(place), target=target)))
@@ -207,11 +206,9 @@ class _Reader:
     def _commit(self, entry: Entry) -> None:
         if entry.key.startswith(RECORDS):
             return
-        _, _, rest = entry.key.partition("/")
-        resource, _, name = rest.partition("/")
-        asked = (draft for draft in self._open if draft.place is not None and _concerns(draft.place, resource, name))
+        asked = (draft for draft in self._open if draft.place is not None and _concerns(draft.place, entry.key))
         draft = next((draft for draft in asked if entry.actor in {draft.actor, "server"}), None)
-        meddled = next((place for place in self._meddled if _concerns(place, resource, name)), None)
+        meddled = next((place for place in self._meddled if _concerns(place, entry.key)), None)
         if meddled is not None and (_is_touched(entry) or draft is None or draft.committed):
             self._meddled.remove(meddled)
             self._own_line(entry, OTHER_CLIENT)
@@ -227,9 +224,10 @@ class _Reader:
         self._add(_Draft(entry, "write", words, actor=actor, target=target)).commit(entry)
 
 
-def _concerns(place: Place, resource: str, name: str) -> bool:
-    """Whether a request can write an object."""
-    if place.resource.partition("/")[0] != resource:
+def _concerns(place: Place, key: str) -> bool:
+    """Whether a request can write the object of a key in the store."""
+    name = key.partition("/")[2].partition("/")[2]
+    if collection_of(key) != f"{place.group or 'core'}/{place.resource.partition('/')[0]}":
         return False
     if place.verb == "deletecollection":
         return name.startswith(place.key)

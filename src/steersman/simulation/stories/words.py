@@ -68,25 +68,27 @@ _WRITES_OF_A_STATUS = frozenset({"update", "patch", "apply"})
 
 
 class Vocabulary:
-    """The kinds of a run, by the names of their resources."""
+    """The kinds of a run, by their groups and resources, and by their resources alone."""
 
     def __init__(self, *recordings: Iterable[Entry]) -> None:
         self._kinds: dict[str, str] = {}
         self._objects: dict[str, str] = {}
         for entry in (entry for recording in recordings for entry in recording if entry.key):
-            resource = resource_of(entry.key)
-            if resource not in self._kinds:
-                self._kinds[resource] = _kind(entry)
+            collection = collection_of(entry.key)
+            if collection not in self._kinds:
+                self._kinds[collection] = _kind(entry)
+                self._kinds.setdefault(resource_of(entry.key), self._kinds[collection])
             self._objects.setdefault(describe_key(entry.key), self.object_words(entry.key))
 
-    def kind(self, resource: str) -> str:
+    def kind(self, resource: str, group: str = "") -> str:
         """The kind of a resource; the resource itself if no object of it was written."""
-        return self._kinds.get(resource) or resource
+        return self._kinds.get(f"{group or 'core'}/{resource}") or self._kinds.get(resource) or resource
 
     def object_words(self, key: str) -> str:
         """The object of a key in the store: ``Secret shop/home``."""
-        _, _, name = key.partition("/")[2].partition("/")
-        return f"{self.kind(resource_of(key))} {name}"
+        group, _, rest = key.partition("/")
+        resource, _, name = rest.partition("/")
+        return f"{self.kind(resource, group)} {name}"
 
     def with_kinds(self, text: str) -> str:
         """A text of an oracle, with kinds in place of resources."""
@@ -110,7 +112,7 @@ class Vocabulary:
 
     def _words(self, place: Place, verb: str, writes: str) -> str:
         resource, _, subresource = place.resource.partition("/")
-        target = f"{self.kind(resource)} {place.key}".rstrip()
+        target = f"{self.kind(resource, place.group)} {place.key}".rstrip()
         if subresource == "status" and place.verb in _WRITES_OF_A_STATUS:
             return f"{writes} the status of {target}"
         return f"{verb} {f'{subresource} of ' if subresource else ''}{target}"
@@ -126,6 +128,11 @@ class Vocabulary:
 def resource_of(key: str) -> str:
     """``core/secrets/shop/home`` is one of ``secrets``."""
     return key.partition("/")[2].partition("/")[0]
+
+
+def collection_of(key: str) -> str:
+    """``core/secrets/shop/home`` is one of ``core/secrets``."""
+    return f"{key.partition('/')[0]}/{resource_of(key)}"
 
 
 def _kind(entry: Entry) -> str:
