@@ -6,12 +6,16 @@ faults, pairs and random schedules. ``tests/simulation/gallery/table.py`` prints
 
 from __future__ import annotations
 
+from typing import get_args
+
 import pytest
 from simulation.gallery.catalog import EXHIBITS
 
 from samples import portions
-from steersman.simulation import ALL_FAULTS, Fault, SimulationReport, fault_name, simulate
+from steersman.simulation import FaultName, SimulationReport, simulate
 
+#: The kinds of faults, as reports and the exhibits name them.
+FAULTS: dict[str, FaultName] = {name.replace("-", " "): name for name in get_args(FaultName)}
 #: How many pairs and random schedules each twin survives.
 SCHEDULES = portions.count(sample=0, of=500)
 #: How many kinds of faults a twin meets in a sample, beside those that show the defect.
@@ -20,18 +24,16 @@ KINDS = 2
 WRONG, TWINS = 6, 3
 
 
-def faults_for(shown_by: tuple[str, ...]) -> list[Fault]:
+def faults_for(shown_by: tuple[str, ...]) -> list[FaultName]:
     """The faults that show a defect, and some others."""
-    others = [fault for fault in ALL_FAULTS if fault_name(fault) not in shown_by]
-    chosen = portions.some(others, KINDS)
-    return [fault for fault in ALL_FAULTS if fault_name(fault) in shown_by or fault in chosen]
+    chosen = portions.some([fault for fault in FAULTS if fault not in shown_by], KINDS)
+    return [name for fault, name in FAULTS.items() if fault in shown_by or fault in chosen]
 
 
 def test_the_gallery_has_many_exhibits() -> None:
     """A module that is not an exhibit, and one that is not found, would go unnoticed."""
     assert len(EXHIBITS) >= 25
-    known = {fault_name(fault) for fault in ALL_FAULTS}
-    assert {name for exhibit in EXHIBITS.values() for name in exhibit.shown_by} <= known
+    assert {name for exhibit in EXHIBITS.values() for name in exhibit.shown_by} <= set(FAULTS)
 
 
 @pytest.mark.parametrize("name", portions.some(EXHIBITS, WRONG))
@@ -40,7 +42,7 @@ def test_a_wrong_controller_is_found(name: str) -> None:
     exhibit = EXHIBITS[name]
     # A pair is found among many only by many schedules.
     every = portions.ALL and not exhibit.pairs
-    faults = [fault for fault in ALL_FAULTS if every or fault_name(fault) in exhibit.shown_by]
+    faults = [name for fault, name in FAULTS.items() if every or fault in exhibit.shown_by]
     report = _simulated(name, wrong=True, faults=faults, pairs=exhibit.pairs)
     violations = [str(violation) for violation in report.without_faults]
     assert bool(violations) == (not exhibit.shown_by), str(report)
@@ -60,7 +62,9 @@ def test_a_corrected_twin_survives(name: str) -> None:
     assert report.ok, str(report)
 
 
-def _simulated(name: str, *, wrong: bool, faults: list[Fault], pairs: int = 0, schedules: int = 0) -> SimulationReport:
+def _simulated(
+    name: str, *, wrong: bool, faults: list[FaultName], pairs: int = 0, schedules: int = 0
+) -> SimulationReport:
     exhibit = EXHIBITS[name]
     return simulate(
         exhibit.wrong if wrong else exhibit.corrected,

@@ -13,10 +13,9 @@ TESTS = Path(__file__).parents[1]
 
 WRONG = """
 from samples.leaky_site import workload, wrong
-from steersman.simulation.runs.faults import CrashReplied
 
 def test_site(simulation):
-    simulation(wrong, workload, faults=[CrashReplied()])
+    simulation(wrong, workload, faults=["crash-after-reply"])
 """
 RIGHT = WRONG.replace("wrong", "right")
 
@@ -72,8 +71,7 @@ def simulation_of_this_test(request: pytest.FixtureRequest):
 
 def test_an_operator_that_survives_passes(simulation_of_this_test) -> None:
     from samples.leaky_site import right, workload
-    from steersman.simulation.runs.faults import CrashReplied
 
-    report = simulation_of_this_test(right, workload, faults=[CrashReplied()])
+    report = simulation_of_this_test(right, workload, faults=["crash-after-reply"])
     assert report.ok
     assert report.schedules > 0

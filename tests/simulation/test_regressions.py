@@ -43,7 +43,7 @@ def test_the_same_schedule_is_kept_once_and_another_one_beside_it(tmp_path: Path
 
 
 def test_a_kept_schedule_fails_again_until_the_mistake_is_corrected(tmp_path: Path) -> None:
-    report = simulate(wrong, workload, faults=[CrashReplied()])
+    report = simulate(wrong, workload, faults=["crash-after-reply"])
     [found] = [each for each in report.findings if "create" in str(each.schedule)]
     regression = read_regression(keep_finding(tmp_path, found, scenario="leaky"))
     assert regression.schedule == found.schedule

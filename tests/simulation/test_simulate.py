@@ -5,12 +5,25 @@ from __future__ import annotations
 import asyncio
 import random  # noqa: TID251 - what a program must not use
 from collections.abc import Awaitable, Callable
+from typing import get_args
+
+import pytest
 
 from steersman import Context, Done, Manager, ObjectMeta, Request, Resource, Spec, Status
 from steersman.aio import randomness
 from steersman.kinds.core_v1 import ConfigMap
-from steersman.simulation import ExternalSystem, Objects, ScenarioUser, always, simulate, sometimes
-from steersman.simulation.runs.faults import CrashBefore, CrashCommitted, LostReply
+from steersman.simulation import (
+    ALL_FAULTS,
+    ExternalSystem,
+    FaultName,
+    Objects,
+    ScenarioUser,
+    always,
+    fault_name,
+    simulate,
+    sometimes,
+)
+from steersman.simulation.runs.faults import CrashCommitted
 
 
 class OrderSpec(Spec):
@@ -81,9 +94,18 @@ def test_an_effect_with_an_id_of_its_own_survives_every_fault() -> None:
 
 
 def test_every_request_is_disturbed_in_every_way() -> None:
-    report = simulate(lambda: operator(pay_once), buy, faults=(CrashBefore(), CrashCommitted(), LostReply()))
+    report = simulate(
+        lambda: operator(pay_once), buy, faults=("crash-before-sending", "crash-after-commit", "lost-reply")
+    )
     for write in ("apply configmaps", "update orders/status", "pay external:bank"):
         assert set(report.coverage[write]) == {"crash before sending", "crash after commit", "lost reply"}, write
+    assert " requests, crash before sending, crash after commit, lost reply at each; " in str(report)
+
+
+def test_faults_have_the_names_of_the_command_line() -> None:
+    assert get_args(FaultName) == tuple(fault_name(fault).replace(" ", "-") for fault in ALL_FAULTS)
+    with pytest.raises(ValueError, match="'lost-replies' is no kind of fault; did you mean lost-reply"):
+        simulate(lambda: operator(pay_once), buy, faults=("lost-replies",))  # type: ignore[arg-type]
 
 
 class Event(Resource[OrderSpec, OrderStatus], group="simulation.example.com", version="v1"):
@@ -108,14 +130,14 @@ def test_a_kind_with_the_name_of_one_of_kubernetes_meets_faults() -> None:
         await user.client.create(Event(metadata=ObjectMeta(name="opera"), spec=OrderSpec(amount=80)))
         await user.settled()
 
-    report = simulate(show, announce, faults=(LostReply(),))
+    report = simulate(show, announce, faults=("lost-reply",))
     assert report.ok, str(report)
     assert report.coverage["update events/status"] == {"lost reply": 1}
 
 
 def test_a_run_starts_with_new_modules() -> None:
-    first = simulate(lambda: operator(pay_once), buy, faults=(CrashBefore(),))
-    again = simulate(lambda: operator(pay_once), buy, faults=(CrashBefore(),))
+    first = simulate(lambda: operator(pay_once), buy, faults=("crash-before-sending",))
+    again = simulate(lambda: operator(pay_once), buy, faults=("crash-before-sending",))
     assert not bank.objects
     assert first.ok
     assert again.ok
@@ -130,7 +152,7 @@ def test_the_checks_of_a_user() -> None:
         always(paid_with_receipt, "a paid order has a receipt"),
         sometimes(lambda objects: len(objects.list(Order)) > 1, "two orders at once"),
     ]
-    report = simulate(lambda: operator(pay_once), buy, checks=checks, faults=(CrashBefore(),))
+    report = simulate(lambda: operator(pay_once), buy, checks=checks, faults=("crash-before-sending",))
     assert not report.findings, str(report)
     assert report.never == ("two orders at once",)
     assert not report.ok

@@ -13,8 +13,6 @@ from steersman.simulation.runs.faults import (
     ChildDeleted,
     ChildEdited,
     CrashBefore,
-    CrashCommitted,
-    CrashReplied,
     InterferingWrite,
 )
 from steersman.simulation.runs.places import Place
@@ -30,7 +28,7 @@ from steersman.simulation.stories.words import Vocabulary
 
 @pytest.fixture(scope="module")
 def report() -> SimulationReport:
-    return simulate(wrong, workload, faults=[CrashReplied()])
+    return simulate(wrong, workload, faults=["crash-after-reply"])
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +83,9 @@ def test_the_same_schedule_has_the_same_story(finding: Finding) -> None:
 
 def test_the_findings_do_not_depend_on_which_process_ends_first() -> None:
     """Several faults break the same promise: which of them is named must not change from run to run."""
-    one, other = (simulate(wrong, workload, faults=[CrashCommitted(), CrashReplied()], jobs=jobs) for jobs in (1, 3))
+    one, other = (
+        simulate(wrong, workload, faults=["crash-after-commit", "crash-after-reply"], jobs=jobs) for jobs in (1, 3)
+    )
     assert [str(finding) for finding in one.findings] == [str(finding) for finding in other.findings]
     assert "crash after sending the request to create Secret" in str(one)
 

@@ -14,7 +14,7 @@ import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -25,10 +25,8 @@ from steersman.cli.files import write_files
 from steersman.cli.targets.managers import find_manager
 from steersman.cli.targets.modules import load_module, look_here_first, module_and_name
 from steersman.manager import Manager
-from steersman.objects import nearest
 from steersman.simulation import (
-    ALL_FAULTS,
-    Fault,
+    FaultName,
     NoValidObject,
     PageContents,
     Regression,
@@ -36,8 +34,8 @@ from steersman.simulation import (
     ScenarioUser,
     SimulationReport,
     derived_workload,
-    fault_name,
     keep_finding,
+    named_faults,
     program,
     read_regression,
     replayed,
@@ -79,7 +77,7 @@ def simulate_operator(options: SimulateOptions) -> int:
         logging.disable(logging.NOTSET)
 
 
-def _simulate(name: str, scenario: Scenario, faults: Sequence[Fault], options: SimulateOptions) -> int:
+def _simulate(name: str, scenario: Scenario, faults: Sequence[FaultName] | None, options: SimulateOptions) -> int:
     with Progress("schedules") as progress:
         report = simulation.simulate(
             scenario.setup,
@@ -152,17 +150,16 @@ def _regression(path: Path) -> Regression:
 # what to run
 
 
-def _faults(text: str) -> Sequence[Fault]:
-    """The faults of an option such as ``crash-after-commit,lost-reply``; all if it is empty."""
+def _faults(text: str) -> Sequence[FaultName] | None:
+    """The faults of an option such as ``crash-after-commit,lost-reply``; None for all if it is empty."""
     if not text:
-        return ALL_FAULTS
-    known = {fault_name(fault).replace(" ", "-"): fault for fault in ALL_FAULTS}
-    for name in text.split(","):
-        if name not in known:
-            meant = nearest(name, known)
-            hint = f"did you mean {meant}?" if meant else f"there is {', '.join(known)}"
-            raise Misuse(f"--faults: {name!r} is no kind of fault; {hint}")
-    return [known[name] for name in text.split(",")]
+        return None
+    names = text.split(",")
+    try:
+        named_faults(names)
+    except ValueError as error:
+        raise Misuse(f"--faults: {error}") from error
+    return cast("list[FaultName]", names)
 
 
 def _scenarios(module: ModuleType, attribute: str) -> dict[str, Scenario]:

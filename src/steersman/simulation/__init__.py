@@ -45,7 +45,12 @@ if TYPE_CHECKING:
         ExternalFailure as ExternalFailure,
         ExternalSystem as ExternalSystem,
     )
-    from steersman.simulation.runs.faults import ALL_FAULTS as ALL_FAULTS, Fault as Fault, fault_name as fault_name
+    from steersman.simulation.runs.faults import (
+        ALL_FAULTS as ALL_FAULTS,
+        FaultName as FaultName,
+        fault_name as fault_name,
+        named_faults as named_faults,
+    )
     from steersman.simulation.runs.schedules import FaultSchedule as FaultSchedule, Violation as Violation
     from steersman.simulation.scenario import Scenario as Scenario, ScenarioUser as ScenarioUser
     from steersman.simulation.stories import PageContents as PageContents, Story as Story, story_page as story_page
@@ -57,7 +62,7 @@ else:
             "steersman.simulation.derivation": ["NoValidObject", "derived_workload"],
             "steersman.simulation.exploration.exploration": ["Exploration"],
             "steersman.simulation.runs.external_system": ["ExternalFailure", "ExternalSystem"],
-            "steersman.simulation.runs.faults": ["ALL_FAULTS", "Fault", "fault_name"],
+            "steersman.simulation.runs.faults": ["ALL_FAULTS", "FaultName", "fault_name", "named_faults"],
             "steersman.simulation.regressions": ["Regression", "Replay", "keep_finding", "read_regression", "replayed"],
             "steersman.simulation.plugin": ["Simulation"],
             "steersman.simulation.programs": ["program"],

@@ -15,7 +15,7 @@ from steersman.objects import Object
 from steersman.simulation.checks import StateCheck
 from steersman.simulation.exploration.exploration import Exploration
 from steersman.simulation.exploration.smallest_schedule import shrunk
-from steersman.simulation.runs.faults import ALL_FAULTS, Fault, fault_name
+from steersman.simulation.runs.faults import FaultName, fault_name, named_faults
 from steersman.simulation.runs.places import Place
 from steersman.simulation.runs.schedules import FaultSchedule, PlacedFault, Result, Violation
 from steersman.simulation.scenario import Scenario, Setup, Workload
@@ -27,6 +27,8 @@ OnProgress = Callable[[int, int], None]
 _STORIES_MAX = 10
 #: How many objects with values that are not compared the text names.
 _SHOWN = 5
+#: How many kinds of faults are named.
+_FAULTS_SHOWN = 3
 
 
 #: Words of an oracle that say when, not what: ``at the end:``, ``after step 2:``.
@@ -68,6 +70,8 @@ class SimulationReport(msgspec.Struct, frozen=True, kw_only=True):
     coverage: dict[str, dict[str, int]] = {}
     #: The requests and faults of the coverage that broke something on their own.
     broken: frozenset[tuple[str, str]] = frozenset()
+    #: The kinds of faults that were tried; None for all.
+    faults: tuple[str, ...] | None = None
 
     @property
     def ok(self) -> bool:
@@ -95,7 +99,16 @@ class SimulationReport(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def _summary(self) -> str:
-        return f"{self.schedules} schedules, {self.requests} requests, every single fault at each; {self.seconds:.0f} s"
+        counts = f"{self.schedules} schedules, {self.requests} requests"
+        return f"{counts}, {self._faults_words} at each; {self.seconds:.0f} s"
+
+    @property
+    def _faults_words(self) -> str:
+        if self.faults is None:
+            return "every single fault"
+        if len(self.faults) > _FAULTS_SHOWN:
+            return f"{len(self.faults)} kinds of faults"
+        return ", ".join(self.faults) or "no fault"
 
     def __str__(self) -> str:
         if self.without_faults:
@@ -119,7 +132,7 @@ def simulate(
     setup: Setup | str,
     workload: Workload,
     *,
-    faults: Sequence[Fault] = ALL_FAULTS,
+    faults: Iterable[FaultName] | None = None,
     pairs: int = 0,
     random_schedules: int = 0,
     checks: Iterable[StateCheck] = (),
@@ -132,11 +145,13 @@ def simulate(
     """Run an operator under every single fault at every request it sends; optionally also under pairs and random schedules.
 
     ``setup`` builds the operator, for its first start and after each crash. It can also be the name of a module that has a
-    ``manager``; the module is imported again for each start. ``workload`` is what users do. Call `simulate` outside of any
-    event loop.
+    ``manager``; the module is imported again for each start. ``workload`` is what users do. ``faults`` are the kinds of
+    faults to try, such as ``("crash-after-commit", "lost-reply")``; all by default. Call `simulate` outside of any event
+    loop.
     """
+    chosen = None if faults is None else named_faults(faults)
     scenario = Scenario(setup, workload, checks=checks, kinds=kinds, replicas=replicas)
-    exploration = Exploration(scenario, seed=seed, jobs=jobs or os.cpu_count() or 1, faults=faults)
+    exploration = Exploration(scenario, seed=seed, jobs=jobs or os.cpu_count() or 1, faults=chosen)
     began = time.monotonic()
     wrong = exploration.prepare()
     requests = sum(place.actor.startswith("operator") for place in exploration.places)
@@ -171,6 +186,7 @@ def simulate(
         never=_never(scenario, exploration.reached.union(*(result.reached for result in results))),
         uncompared=exploration.uncompared,
         coverage=_coverage(results),
+        faults=None if chosen is None else tuple(map(fault_name, chosen)),
         broken=frozenset(
             (_target(placed.place), fault_name(placed.fault))
             for result in results

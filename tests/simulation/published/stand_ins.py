@@ -7,11 +7,10 @@ from typing import Any, NamedTuple
 
 from steersman import Context, Done, Manager, MergePatch, ObjectMeta, Request, Requeue, Resource, Spec, Status
 from steersman.kinds.core_v1 import ConfigMap, Secret
-from steersman.simulation import ScenarioUser, StateCheck
-from steersman.simulation.runs.faults import Coalesced, CrashBefore, CrashCommitted, CrashReplied, Fault
+from steersman.simulation import FaultName, ScenarioUser, StateCheck
 
-CRASHES: tuple[Fault, ...] = (CrashBefore(), CrashCommitted(), CrashReplied())
-UNOBSERVED: tuple[Fault, ...] = (Coalesced(),)
+CRASHES: tuple[FaultName, ...] = ("crash-before-sending", "crash-after-commit", "crash-after-reply")
+UNOBSERVED: tuple[FaultName, ...] = ("coalesced-events",)
 
 
 class ClusterSpec(Spec):
@@ -41,7 +40,7 @@ class Bug(NamedTuple):
     right: Reconcile
     workload: Callable[[ScenarioUser], Awaitable[None]]
     #: The kinds of faults that show it; none if a check shows it without any.
-    faults: tuple[Fault, ...] = ()
+    faults: tuple[FaultName, ...] = ()
     checks: tuple[StateCheck, ...] = ()
 
 

@@ -91,12 +91,12 @@ class Exploration:
     """Runs schedules of one scenario in other processes."""
 
     def __init__(
-        self, scenario: Scenario, *, seed: int = 1, jobs: int = 2, faults: Sequence[Fault] = ALL_FAULTS
+        self, scenario: Scenario, *, seed: int = 1, jobs: int = 2, faults: Sequence[Fault] | None = None
     ) -> None:
         self.scenario = scenario
         self.seed = seed
         self._jobs = jobs
-        self._faults = tuple(faults)
+        self._faults = ALL_FAULTS if faults is None else tuple(faults)
         #: The run without faults; set by `prepare`.
         self.reference: Reference | None = None
         self.places: tuple[Place, ...] = ()

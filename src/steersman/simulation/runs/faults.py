@@ -5,9 +5,12 @@ Every kind happens on real clusters: tests/simulation shows each on kube-apiserv
 
 from __future__ import annotations
 
-from typing import TypeAlias, get_args
+from collections.abc import Iterable
+from typing import Literal, TypeAlias, get_args
 
 import msgspec
+
+from steersman.objects import nearest
 
 
 class _Fault(msgspec.Struct, frozen=True, kw_only=True, tag_field="fault"):
@@ -103,6 +106,25 @@ Fault: TypeAlias = (
 )
 
 
+#: The kinds of faults by name, as on the command line.
+FaultName: TypeAlias = Literal[
+    "crash-before-sending",
+    "crash-after-commit",
+    "crash-after-reply",
+    "lost-request",
+    "lost-reply",
+    "conflict",
+    "stale-cache",
+    "coalesced-events",
+    "watch-dropped",
+    "slow-server",
+    "partition",
+    "clock-skew",
+    "crash-during-a-deletecollection",
+    "child-edited",
+    "child-deleted",
+]
+
 #: Every kind of fault, as it is tried by default.
 ALL_FAULTS: tuple[Fault, ...] = tuple(kind() for kind in get_args(Fault))
 
@@ -110,3 +132,18 @@ ALL_FAULTS: tuple[Fault, ...] = tuple(kind() for kind in get_args(Fault))
 def fault_name(fault: Fault) -> str:
     """The name of a fault in reports."""
     return str(fault.__struct_config__.tag)
+
+
+_BY_NAME = dict(zip(get_args(FaultName), ALL_FAULTS, strict=True))
+
+
+def named_faults(names: Iterable[str]) -> tuple[Fault, ...]:
+    """The faults with these names. Raises ValueError for a name that no fault has."""
+    found: list[Fault] = []
+    for name in names:
+        if name not in _BY_NAME:
+            meant = nearest(name, _BY_NAME)
+            hint = f"did you mean {meant}?" if meant else f"there is {', '.join(_BY_NAME)}"
+            raise ValueError(f"{name!r} is no kind of fault; {hint}")
+        found.append(_BY_NAME[name])
+    return tuple(found)
