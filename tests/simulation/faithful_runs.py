@@ -13,10 +13,11 @@ import msgspec
 from simulation.deletion_gate import DeletionGate
 from simulation.faulty_server import FaultyServer, Forks, OperatorProcess
 from simulation.films import NAME, Audience, Diary, Film, operator
+from simulation.lagging_server import LaggingApiServer
 
 from steersman import JsonPatch
 from steersman.kinds.apiextensions_v1 import CustomResourceDefinition
-from steersman.simulation.runs.faults import ClockSkew, CutDeletion, Fault
+from steersman.simulation.runs.faults import ClockSkew, CutDeletion, Fault, LaggingServer
 from steersman.simulation.runs.places import Place
 from steersman.simulation.runs.schedules import FaultSchedule, PlacedFault
 from steersman.simulation.runs.world import World
@@ -36,6 +37,7 @@ class Story(msgspec.Struct, frozen=True, kw_only=True):
     group: str = ""
     name: str = NAME
     occurrence: int = 1
+    any_version: bool = False
     plot: Callable[[Audience], Awaitable[None]]
     leads: bool = False
 
@@ -48,6 +50,7 @@ class Story(msgspec.Struct, frozen=True, kw_only=True):
             key=f"{namespace}/{self.name}",
             occurrence=self.occurrence,
             group=self.group,
+            any_version=self.any_version,
         )
         return FaultSchedule(seed=1, faults=(PlacedFault(self.fault, place),))
 
@@ -84,6 +87,13 @@ async def on_engine(story: Story, engine: Engine, namespace: str, forks: Forks, 
         async with AsyncExitStack() as stack:
             if isinstance(story.fault, CutDeletion):
                 server.gate = await stack.enter_async_context(DeletionGate(client, namespace, folder).serve())
+            if isinstance(story.fault, LaggingServer):
+                group_version = f"{Film.gvk().group}/{Film.gvk().version}"
+                cached = ("/api/v1/configmaps", f"/apis/{group_version}/{Film.__resource__.plural}")
+                lagging = LaggingApiServer(engine, folder, cached=cached)
+                server.lagging = await stack.enter_async_context(lagging.serve())
+                # It falls behind before anything happens.
+                server.lagging.stop_cache()
             await stack.enter_async_context(server.serve())
             server.operator = OperatorProcess(
                 forks,

@@ -24,6 +24,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from simulation.deletion_gate import DeletionGate
+from simulation.lagging_server import LaggingApiServer
 
 from steersman import Client, MergePatch
 from steersman.kinds.core_v1 import ConfigMap
@@ -39,6 +40,7 @@ from steersman.simulation.runs.faults import (
     DroppedWatch,
     Fault,
     InterferingWrite,
+    LaggingServer,
     LostReply,
     LostRequest,
     Partition,
@@ -170,6 +172,9 @@ class _Link:
     def __init__(self, client: asyncio.StreamWriter, server: asyncio.StreamWriter) -> None:
         self.client = client
         self.server = server
+        #: The answers that it reads now, and whether they are those of the server that lags.
+        self.source: asyncio.StreamReader | None = None
+        self.lags = False
         #: The last request.
         self.place: Place | None = None
         #: What to do when its answer arrives.
@@ -205,7 +210,7 @@ class FaultyServer:
         meddler: Client,
         forget: Callable[[], Awaitable[None]],
     ) -> None:
-        self._target = urlsplit(engine.url)
+        self._url = engine.url
         self._tls = ssl.create_default_context(cafile=str(engine.ca_file))
         self._token = engine.admin_token
         self._schedule = schedule
@@ -217,8 +222,11 @@ class FaultyServer:
         self._port = 0
         #: Set while nothing passes, while watches deliver nothing, while they are refused, while an answer waits.
         self._cut, self._held, self._refused, self._slow = (_Span() for _ in range(4))
+        #: Set while requests go to the server that lags.
+        self._lag = _Span()
         self.operator: OperatorProcess | None = None
         self.gate: DeletionGate | None = None
+        self.lagging: LaggingApiServer | None = None
         #: Every request, and the faults that happened.
         self.requests: list[Place] = []
         self.fired: list[Fault] = []
@@ -255,13 +263,13 @@ class FaultyServer:
 
     async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            answers, server = await asyncio.open_connection(self._target.hostname, self._target.port, ssl=self._tls)
+            answers, server = await self._connect(self._url)
         except OSError:
             writer.transport.abort()
             return
         link = _Link(writer, server)
         self._links[link] = None
-        self._start(self._answers(link, answers))
+        self._read(link, answers)
         try:
             while not link.closed:
                 head = await reader.readuntil(b"\r\n\r\n")
@@ -277,13 +285,32 @@ class FaultyServer:
         finally:
             self._links.pop(link, None)
 
+    async def _connect(self, url: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        target = urlsplit(url)
+        return await asyncio.open_connection(target.hostname, target.port, ssl=self._tls)
+
+    def _read(self, link: _Link, answers: asyncio.StreamReader) -> None:
+        link.source = answers
+        self._start(self._answers(link, answers))
+
+    async def _move(self, link: _Link, *, lags: bool) -> None:
+        """Send what follows to the server that lags, or to the other one."""
+        assert self.lagging is not None
+        before = link.server
+        answers, link.server = await self._connect(self.lagging.url if lags else self._url)
+        link.lags = lags
+        self._read(link, answers)
+        before.transport.abort()
+
     async def heal(self) -> None:
         """End a fault that lasts, and deliver what it held."""
+        if self.lagging is not None:
+            await self.lagging.heal()
         if self._refused.lasts:
             await self._forget()
         if self.operator is not None and not self.operator.runs:
             self.operator.start()
-        for span in (self._cut, self._held, self._refused, self._slow):
+        for span in (self._cut, self._held, self._refused, self._slow, self._lag):
             span.end()
 
     # requests
@@ -311,6 +338,9 @@ class FaultyServer:
         if self._refused.lasts and link.is_watch:
             link.reset()
             return
+        lags = self._lag.lasts and (link.is_watch or place.any_version)
+        if lags != link.lags:
+            await self._move(link, lags=lags)
         await self._cut.wait()
         line, _, rest = head.partition(b"\r\n")
         link.answered = False
@@ -326,6 +356,9 @@ class FaultyServer:
             case Partition():
                 self._cut.begin()
             case DroppedWatch():
+                self._reset_watches()
+            case LaggingServer():
+                self._lag.begin()
                 self._reset_watches()
             case Coalesced():
                 self._refused.begin()
@@ -365,7 +398,8 @@ class FaultyServer:
         except OSError:
             pass
         finally:
-            link.reset()
+            if link.source is answers:
+                link.reset()
 
     async def _meddle(self, link: _Link, fault: Fault | None) -> None:
         """Do what another client does to the object of a request that has been answered."""

@@ -16,10 +16,10 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from steersman import Client, Context, Done, Manager, ObjectMeta, Request, RequeueAfter, Resource, Spec
+from steersman import Client, Context, Done, Key, Manager, ObjectMeta, Request, RequeueAfter, Resource, Spec
 from steersman.aio import bind, randomness, utc_now
-from steersman.client import Config
-from steersman.errors import ApiError, ConnectionFailed, DeadlineExceeded
+from steersman.client import Bookmark, Config
+from steersman.errors import ApiError, ConnectionFailed, DeadlineExceeded, NotFound
 from steersman.kinds.core_v1 import ConfigMap
 from steersman.manager import LeaderElection
 
@@ -32,6 +32,10 @@ NAME = "home"
 LEASE = "films"
 #: With this title, all scenes of a film are deleted: ConfigMaps with these labels.
 END, SCENES = "end", {"part": "scene"}
+#: With these titles, the operator reads a state of the poster that may be old, and watches posters.
+RECALL, WATCH = "recall", "watch"
+#: Seconds for which it watches: the embedded server sends a bookmark two seconds before the end.
+WATCH_SECONDS = 4
 
 
 class FilmSpec(Spec):
@@ -98,6 +102,12 @@ def operator(namespace: str, diary: Diary, *, leads: bool = False) -> Manager:
             if film.spec.title == END:
                 with diary.outcome("clear"):
                     await ctx.client.delete_collection(ConfigMap, namespace=namespace, labels=SCENES)
+            elif film.spec.title == RECALL:
+                recalled = await _recalled(ctx.client, request.key)
+                diary.write("recalls", recalled)
+                return Done() if recalled else RequeueAfter(AGAIN)
+            elif film.spec.title == WATCH and poster is not None:
+                diary.write("watched", await _bookmarks(ctx.client, poster))
             elif poster is None:
                 wanted = ConfigMap(metadata=ObjectMeta(name=request.key.name, namespace=namespace), data=title)
                 with diary.outcome("create"):
@@ -112,6 +122,25 @@ def operator(namespace: str, diary: Diary, *, leads: bool = False) -> Manager:
 
     manager.controller(Film).owns(ConfigMap).run_with(reconcile)
     return manager
+
+
+async def _recalled(client: Client, key: Key) -> str | None:
+    """The title of the poster in any state that a server has cached."""
+    try:
+        poster = await client.get(ConfigMap, key, resource_version="0")
+    except NotFound:
+        return None
+    return poster.data and poster.data["title"]
+
+
+async def _bookmarks(client: Client, poster: ConfigMap) -> int:
+    """How many bookmarks a watch of posters has that begins after this one."""
+    version, namespace = poster.metadata.resource_version, poster.key.namespace
+    watch = client.watch(
+        ConfigMap, namespace=namespace, resource_version=version, bookmarks=True, timeout_seconds=WATCH_SECONDS
+    )
+    async with watch as events:
+        return sum([isinstance(event, Bookmark) async for event in events])
 
 
 # as a process

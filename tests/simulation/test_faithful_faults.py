@@ -11,7 +11,7 @@ from typing import get_args
 import pytest
 from simulation.faithful_runs import Story, in_simulation, on_engine
 from simulation.faulty_server import Forks
-from simulation.films import AGAIN, LEASE, Film
+from simulation.films import AGAIN, LEASE, RECALL, WATCH, Film
 
 from steersman.kinds.coordination_v1 import Lease
 from steersman.simulation.runs.faults import (
@@ -26,8 +26,10 @@ from steersman.simulation.runs.faults import (
     DroppedWatch,
     Fault,
     InterferingWrite,
+    LaggingServer,
     LostReply,
     LostRequest,
+    NoBookmarks,
     Partition,
     SlowServer,
     StaleCache,
@@ -245,6 +247,64 @@ async def test_history_is_lost(told):
     # On the engine, the operator also asks for the watches that it cannot get.
     seen = await told(Story(fault=Coalesced(), verb="update", plot=plot), watches=False)
     assert seen.diary == [*FIRST, ("sees", "two", "one"), *UPDATED, ("sees", "four", "two"), *UPDATED]
+
+
+async def test_a_read_that_accepts_any_state_goes_back_in_time(told):
+    """Another server, whose cache is behind, does not show what the operator has written."""
+
+    async def plot(audience):
+        await audience.create("one")
+        await audience.until_written("create", "ok")
+        await audience.retitle(RECALL)
+        await audience.until_written("recalls", None)
+        await audience.heal()
+        await audience.until_written("recalls", "one")
+
+    # It ends before the operator looks again.
+    seen = await told(Story(fault=LaggingServer(seconds=AGAIN / 2), verb="get", any_version=True, plot=plot))
+    looks = ("sees", RECALL, "one")
+    assert seen.diary == [*FIRST, looks, ("recalls", None), looks, ("recalls", "one")]
+
+
+async def test_watches_begin_again_on_a_server_that_is_behind(told):
+    """They do not go back: the server delivers what is newer when its cache has it."""
+
+    async def plot(audience):
+        await until_retitled(audience)
+        await until_updated(audience, 1)
+        await audience.retitle("three")
+        await audience.sleep(0.5)
+        audience.note(await audience.poster())
+        await audience.heal()
+        await until_updated(audience, 2)
+        audience.note(await audience.poster())
+
+    seen = await told(Story(fault=LaggingServer(), verb="update", plot=plot))
+    assert seen.notes == [("two",), ("three",)]
+    assert seen.watches == {"films": 2, "configmaps": 2}
+    assert seen.diary == [*FIRST, ("sees", "two", "one"), *UPDATED, ("sees", "three", "two"), *UPDATED]
+
+
+def watches_posters(bookmarks):
+    """A user who lets the operator watch posters, and leaves when it has seen so many bookmarks."""
+
+    async def plot(audience):
+        await audience.create("one")
+        await audience.until_written("create", "ok")
+        await audience.retitle(WATCH)
+        await audience.until_written("watched", bookmarks)
+
+    return plot
+
+
+async def test_a_server_sends_no_bookmarks(told, tmp_path):
+    """The engine has none in so short a watch; the embedded server has one without the fault."""
+    (tmp_path / "usual").mkdir()
+    usual = Story(fault=SlowServer(seconds=0.1), verb="create", plot=watches_posters(1))
+    await asyncio.to_thread(in_simulation, usual, tmp_path / "usual")
+    # The first watch of posters is that of the cache.
+    seen = await told(Story(fault=NoBookmarks(), verb="watch", name="", occurrence=2, plot=watches_posters(0)))
+    assert seen.diary == [*FIRST, ("sees", WATCH, "one"), ("watched", 0)]
 
 
 # time

@@ -75,9 +75,11 @@ if TYPE_CHECKING:
         Compacted as Compacted,
         JournaledStorage as JournaledStorage,
         MemoryStorage as MemoryStorage,
+        Page as Page,
         Record as Record,
         Storage as Storage,
         StorageError as StorageError,
+        Watching as Watching,
     )
     from steersman.apiserver.storage.ownership import check_owned_folder as check_owned_folder
     from steersman.apiserver.webhooks import (
@@ -133,9 +135,11 @@ else:
                 "Compacted",
                 "JournaledStorage",
                 "MemoryStorage",
+                "Page",
                 "Record",
                 "Storage",
                 "StorageError",
+                "Watching",
             ],
             "steersman.apiserver.storage.ownership": ["check_owned_folder"],
             "steersman.apiserver.webhooks": [

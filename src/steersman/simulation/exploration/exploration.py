@@ -28,8 +28,10 @@ from steersman.simulation.runs.faults import (
     CutDeletion,
     Fault,
     InterferingWrite,
+    LaggingServer,
     LostReply,
     LostRequest,
+    NoBookmarks,
     Partition,
     SlowServer,
 )
@@ -74,8 +76,8 @@ def _matters(fault: Fault, place: Place, primaries: frozenset[tuple[str, str]]) 
         return isinstance(fault, _EXTERNAL_FAULTS)
     if place.is_lease:
         return isinstance(fault, _LEASE_FAULTS)
-    if not place.is_write:
-        return isinstance(fault, _READ_FAULTS) and place.verb != "watch"
+    if not place.is_write or isinstance(fault, LaggingServer | NoBookmarks):
+        return _matters_for_read(fault, place)
     if isinstance(fault, InterferingWrite | ChildEdited | ChildDeleted) and place.key.endswith("*"):
         return False  # the name is known when it is too late
     if isinstance(fault, InterferingWrite):
@@ -85,6 +87,14 @@ def _matters(fault: Fault, place: Place, primaries: frozenset[tuple[str, str]]) 
     if isinstance(fault, ChildEdited | ChildDeleted):
         return place.verb in _CONTENTS and (place.group, place.resource.partition("/")[0]) not in primaries
     return True
+
+
+def _matters_for_read(fault: Fault, place: Place) -> bool:
+    if isinstance(fault, LaggingServer):
+        return place.any_version
+    if place.verb == "watch":
+        return isinstance(fault, NoBookmarks)
+    return isinstance(fault, _READ_FAULTS)
 
 
 class Exploration:

@@ -25,6 +25,16 @@ _EXPIRED = (
 )
 
 
+#: How a bookmark begins, and what only the bookmark after the initial objects has.
+_BOOKMARK, _INITIAL = b'{"type":"BOOKMARK"', b"k8s.io/initial-events-end"
+
+
+def without_bookmarks(piece: bytes) -> bytes:
+    """The frames of a watch without its bookmarks, except for the one that ends the initial objects."""
+    frames = piece.splitlines(keepends=True)
+    return b"".join(frame for frame in frames if not frame.startswith(_BOOKMARK) or _INITIAL in frame)
+
+
 class Exchange:
     """One request and its response."""
 

@@ -57,6 +57,21 @@ class DroppedWatch(_Fault, frozen=True, tag="watch dropped"):
     """All watches of the process break."""
 
 
+class LaggingServer(_Fault, frozen=True, tag="lagging server"):
+    """From this request on, the process talks to an API server whose cache lags behind: its watches begin again there.
+
+    For so many seconds, that cache shows the state of so many seconds before: to watches, and to reads that accept any state.
+    """
+
+    seconds: float = 5.0
+
+
+class NoBookmarks(_Fault, frozen=True, tag="bookmarks withheld"):
+    """From this request on, the watches of the process send no bookmarks for a while."""
+
+    seconds: float = 240.0
+
+
 class SlowServer(_Fault, frozen=True, tag="slow server"):
     """The reply takes this long."""
 
@@ -97,6 +112,8 @@ Fault: TypeAlias = (
     | StaleCache
     | Coalesced
     | DroppedWatch
+    | LaggingServer
+    | NoBookmarks
     | SlowServer
     | Partition
     | ClockSkew
@@ -117,6 +134,8 @@ FaultName: TypeAlias = Literal[
     "stale-cache",
     "coalesced-events",
     "watch-dropped",
+    "lagging-server",
+    "bookmarks-withheld",
     "slow-server",
     "partition",
     "clock-skew",

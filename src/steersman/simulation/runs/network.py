@@ -15,13 +15,13 @@ import random
 from collections.abc import Awaitable, Callable
 from contextvars import Context, ContextVar
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 from multidict import CIMultiDict, CIMultiDictProxy
 
 from steersman.aio import Actor, Closable
 from steersman.errors import ConnectionFailed
-from steersman.simulation.runs.exchanges import Exchange, SimulatedResponse
+from steersman.simulation.runs.exchanges import Exchange, SimulatedResponse, without_bookmarks
 from steersman.simulation.runs.faults import (
     ChildDeleted,
     ChildEdited,
@@ -34,8 +34,10 @@ from steersman.simulation.runs.faults import (
     DroppedWatch,
     Fault,
     InterferingWrite,
+    LaggingServer,
     LostReply,
     LostRequest,
+    NoBookmarks,
     Partition,
     SlowServer,
     StaleCache,
@@ -53,6 +55,11 @@ _DELAYS = (0.0002, 0.002)
 Decide = Callable[[Place], Fault | None]
 #: Does what other clients do to the object of a request: see `Meddler`.
 Meddle = Callable[[Fault, Place, HttpRequest], Awaitable[None]]
+
+#: Starts an API server whose cache shows the state of a time of the loop until another one.
+Lag = Callable[[float, float], Awaitable[Handler]]
+#: Faults of all that a process sends and receives.
+_ProcessFault: TypeAlias = StaleCache | Coalesced | DroppedWatch | LaggingServer | NoBookmarks | Partition | ClockSkew
 
 #: Messages belong to no actor: they arrive even if their sender has died.
 _neutral = Context()
@@ -76,6 +83,7 @@ class Network:
         #: Called for every request that an actor sends.
         self.on_send: Callable[[Actor, Place], None] = lambda _actor, _place: None
         self.meddle: Meddle = _no_meddling
+        self.start_lagging: Lag | None = None
         #: Messages on their way.
         self.in_flight = 0
         self._exchanges: dict[Exchange, None] = {}
@@ -83,6 +91,11 @@ class Network:
         self._cut: dict[Actor, float] = {}
         #: Until when an actor's watches deliver nothing.
         self._held: dict[Actor, float] = {}
+        #: Until when an actor's watches have no bookmarks.
+        self._unmarked: dict[Actor, float] = {}
+        #: The state that an actor's lagging server shows, by its time, and until when; then that server, once there is one.
+        self._lags: dict[Actor, tuple[float, float]] = {}
+        self._lagging: dict[Actor, Handler] = {}
         #: The faults that happened, in order.
         self.fired: list[tuple[Fault, Place]] = []
 
@@ -132,12 +145,10 @@ class Network:
                 exchange.on_deletion = partial(self._cut_deletion, exchange, fault_name(fault))
             case ChildEdited() | ChildDeleted():
                 exchange.after = partial(self.meddle, fault, exchange.place, exchange.request)
-            case StaleCache() | Coalesced() | DroppedWatch() | Partition() | ClockSkew():
+            case _:
                 self._disturb_process(exchange.actor, fault)
 
-    def _disturb_process(
-        self, actor: Actor, fault: StaleCache | Coalesced | DroppedWatch | Partition | ClockSkew
-    ) -> None:
+    def _disturb_process(self, actor: Actor, fault: _ProcessFault) -> None:
         """Let a fault happen to all that a process sends and receives."""
         match fault:
             case StaleCache(seconds=seconds):
@@ -145,8 +156,13 @@ class Network:
             case Coalesced(seconds=seconds):
                 self._lose_events(actor, seconds)
             case DroppedWatch():
-                for watch in self._watches(actor):
-                    watch.fail(watch.broken("during the response"))
+                self._drop_watches(actor)
+            case LaggingServer(seconds=seconds):
+                self._lags[actor] = _now() - seconds, _now() + seconds
+                self._lagging.pop(actor, None)
+                self._drop_watches(actor)
+            case NoBookmarks(seconds=seconds):
+                self._unmarked[actor] = _now() + seconds
             case Partition(seconds=seconds):
                 self._cut[actor] = _now() + seconds
             case ClockSkew(seconds=seconds):
@@ -179,6 +195,7 @@ class Network:
         try:
             if exchange.before is not None:
                 await exchange.before()
+            handler = await self._lagging_server(exchange) or handler
             answer = await handler(exchange.request)
             try:
                 await self._reply(exchange, answer)
@@ -193,6 +210,18 @@ class Network:
             if not exchange.stream:
                 self._exchanges.pop(exchange, None)
 
+    async def _lagging_server(self, exchange: Exchange) -> Handler | None:
+        """The lagging server of a client that accepts any state, while there is one."""
+        if not exchange.place.any_version or self.start_lagging is None:
+            return None
+        actor = exchange.actor
+        shown, until = self._lags.get(actor, (0.0, 0.0))
+        if _now() >= until:
+            return None
+        if actor not in self._lagging:
+            self._lagging[actor] = await self.start_lagging(shown, until)
+        return self._lagging[actor]
+
     async def _reply(self, exchange: Exchange, answer: ServerResponse) -> None:
         headers = CIMultiDictProxy(CIMultiDict(answer.headers))
         if isinstance(answer.body, bytes):
@@ -206,7 +235,9 @@ class Network:
             return
         self._deliver(exchange, exchange.receive, answer.status, headers, b"", False)
         async for piece in answer.body:
-            self._deliver(exchange, exchange.take, piece)
+            is_marked = _now() >= self._unmarked.get(exchange.actor, 0.0)
+            if shown := piece if is_marked else without_bookmarks(piece):
+                self._deliver(exchange, exchange.take, shown)
         self._deliver(exchange, exchange.take, b"")
 
     def _deliver(self, exchange: Exchange, receive: Callable[..., None], *message: Any) -> None:
@@ -214,6 +245,9 @@ class Network:
         earliest = exchange.last_delivery
         if exchange.stream:
             earliest = max(earliest, self._held.get(exchange.actor, 0.0))
+            if not exchange.place.any_version:
+                # It wants what is newer than the cache of a lagging server.
+                earliest = max(earliest, self._lags.get(exchange.actor, (0.0, 0.0))[1])
         elif exchange.reply_delay:
             earliest = max(earliest, _now() + exchange.reply_delay)
         exchange.last_delivery = when = self.arrival(exchange.actor, earliest)
@@ -243,6 +277,10 @@ class Network:
 
     def _watches(self, actor: Actor) -> list[Exchange]:
         return [exchange for exchange in self._exchanges if exchange.stream and exchange.actor is actor]
+
+    def _drop_watches(self, actor: Actor) -> None:
+        for watch in self._watches(actor):
+            watch.fail(watch.broken("during the response"))
 
     def _lose_events(self, actor: Actor, seconds: float) -> None:
         """Drop what the watches of an actor would deliver for a while, then let them expire."""

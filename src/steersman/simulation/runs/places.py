@@ -31,6 +31,8 @@ class Place(msgspec.Struct, frozen=True, order=True, kw_only=True):
     occurrence: int = 1
     #: The API group of the resource; empty for the core group.
     group: str = ""
+    #: Whether the client accepts any state that the server has cached: ``resourceVersion=0``.
+    any_version: bool = False
 
     @property
     def is_write(self) -> bool:
@@ -73,15 +75,15 @@ class PlaceCounter:
         if path is None:
             return self.named(actor, request.method.lower(), request.path, "")
         resource = f"{path.resource}/{path.subresource}" if path.subresource else path.resource
-        return self.named(actor, _verb(request, path), resource, _key(request, path), path.group)
+        place = self.named(actor, _verb(request, path), resource, _key(request, path), path.group)
+        any_version = ("resourceVersion", "0") in request.query
+        return msgspec.structs.replace(place, any_version=True) if any_version else place
 
     def named(self, actor: str, verb: str, resource: str, key: str, group: str = "") -> Place:
         """The place of the next event of this sort."""
         sort = (actor, verb, resource, key, group)
         self._seen[sort] += 1
-        return Place(
-            actor=actor, verb=verb, resource=resource, key=key, occurrence=self._seen[sort], group=group
-        )
+        return Place(actor=actor, verb=verb, resource=resource, key=key, occurrence=self._seen[sort], group=group)
 
 
 def resource_path(request: HttpRequest) -> ResourcePath | None:

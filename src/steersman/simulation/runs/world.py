@@ -18,6 +18,7 @@ from typing import Any, Literal
 import msgspec
 
 from steersman.aio import Actor
+from steersman.apiserver import ApiServer
 from steersman.client import Client
 from steersman.controller import Controller, KeyRecord, current_context
 from steersman.controlplane import ControlPlane
@@ -25,6 +26,7 @@ from steersman.manager import Manager
 from steersman.simulation.checks import Objects
 from steersman.simulation.runs.external_calls import ExternalCalls
 from steersman.simulation.runs.external_system import external_objects, simulated_calls
+from steersman.simulation.runs.lagging_view import LaggingView
 from steersman.simulation.runs.loop import Hung, SimulatedLoop
 from steersman.simulation.runs.meddler import Meddler
 from steersman.simulation.runs.module_state import ModuleState
@@ -35,6 +37,7 @@ from steersman.simulation.runs.trace import Trace
 from steersman.simulation.runs.webhook_calls import WebhookCalls
 from steersman.simulation.scenario import Scenario
 from steersman.testing import answered_in_process
+from steersman.transport import Handler
 
 #: Virtual seconds after which a crashed process runs again.
 _RESTART = 1.0
@@ -156,6 +159,7 @@ class World:
         if manager.webhooks.hooks:
             await self._as(self._user, self._register(manager, admin, plane))
         await plane.settled()
+        await self.storage.begin_history()
         self.snapshot()
         for process in self.processes:
             self._start(process)
@@ -181,7 +185,15 @@ class World:
         await plane.__aenter__()
         self._plane = plane
         self.network.meddle = Meddler(plane.server.handler).meddle
+        self.network.start_lagging = self._start_lagging
         return plane
+
+    async def _start_lagging(self, moment: float, until: float) -> Handler:
+        """An API server that shows the state of an earlier moment until its lag ends."""
+        server = ApiServer(storage=LaggingView(self.storage, revision=self.storage.revision_at(moment), until=until))
+        # Never left, as above.
+        await server.__aenter__()
+        return server.handler
 
     async def _register(self, manager: Manager, client: Client, plane: ControlPlane) -> None:
         calls = WebhookCalls(tuple(manager.webhooks.hooks), self.network, self._running)
