@@ -43,14 +43,20 @@ from steersman.simulation.runs.faults import (
     LaggingServer,
     LostReply,
     LostRequest,
+    Outage,
     Partition,
+    ServerError,
+    ServerTimeout,
     SlowServer,
     StaleCache,
+    Throttled,
 )
 from steersman.simulation.runs.meddler import edits
 from steersman.simulation.runs.places import Place, PlaceCounter
+from steersman.simulation.runs.refusals import refusal
 from steersman.simulation.runs.schedules import FaultSchedule
 from steersman.testing import Engine
+from steersman.transport import ServerResponse
 from steersman.wire import HttpRequest
 
 TESTS = Path(__file__).parents[1]
@@ -222,8 +228,8 @@ class FaultyServer:
         self._port = 0
         #: Set while nothing passes, while watches deliver nothing, while they are refused, while an answer waits.
         self._cut, self._held, self._refused, self._slow = (_Span() for _ in range(4))
-        #: Set while requests go to the server that lags.
-        self._lag = _Span()
+        #: Set while requests go to the server that lags, and while all requests are refused.
+        self._lag, self._away = _Span(), _Span()
         self.operator: OperatorProcess | None = None
         self.gate: DeletionGate | None = None
         self.lagging: LaggingApiServer | None = None
@@ -310,7 +316,8 @@ class FaultyServer:
             await self._forget()
         if self.operator is not None and not self.operator.runs:
             self.operator.start()
-        for span in (self._cut, self._held, self._refused, self._slow, self._lag):
+        spans = (self._cut, self._held, self._refused, self._slow, self._lag, self._away)
+        for span in spans:
             span.end()
 
     # requests
@@ -328,7 +335,18 @@ class FaultyServer:
             case LostRequest():
                 link.reset()
                 return
-            case CrashCommitted() | CrashReplied() | LostReply() | SlowServer() | ChildDeleted() | ChildEdited():
+            case Throttled() | ServerError():
+                link.client.write(_printed(refusal(fault)))
+                return
+            case (
+                CrashCommitted()
+                | CrashReplied()
+                | LostReply()
+                | ServerTimeout()
+                | SlowServer()
+                | ChildDeleted()
+                | ChildEdited()
+            ):
                 link.fault, link.body = fault, request.body or b""
             case CutDeletion():
                 assert self.gate is not None
@@ -337,6 +355,9 @@ class FaultyServer:
                 await self._disturb(fault)
         if self._refused.lasts and link.is_watch:
             link.reset()
+            return
+        if self._away.lasts:
+            link.client.write(_printed(refusal(Outage())))
             return
         lags = self._lag.lasts and (link.is_watch or place.any_version)
         if lags != link.lags:
@@ -359,6 +380,9 @@ class FaultyServer:
                 self._reset_watches()
             case LaggingServer():
                 self._lag.begin()
+                self._reset_watches()
+            case Outage():
+                self._away.begin()
                 self._reset_watches()
             case Coalesced():
                 self._refused.begin()
@@ -388,6 +412,8 @@ class FaultyServer:
                 link.answered = True
                 if not await self._arrived(link, fault, piece):
                     return
+                if isinstance(fault, ServerTimeout):
+                    piece = _printed(refusal(fault))
                 if link.is_watch:
                     await self._held.wait()
                 await self._cut.wait()
@@ -435,6 +461,14 @@ class FaultyServer:
             case _:
                 return True
         return False
+
+
+def _printed(answer: ServerResponse) -> bytes:
+    """An answer as a server sends it."""
+    assert isinstance(answer.body, bytes)
+    headers = (*answer.headers, ("Content-Length", str(len(answer.body))))
+    lines = (f"HTTP/1.1 {answer.status} -", *(f"{name}: {value}" for name, value in headers), "", "")
+    return "\r\n".join(lines).encode() + answer.body
 
 
 def _parsed(head: bytes) -> HttpRequest:

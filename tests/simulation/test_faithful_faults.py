@@ -30,9 +30,13 @@ from steersman.simulation.runs.faults import (
     LostReply,
     LostRequest,
     NoBookmarks,
+    Outage,
     Partition,
+    ServerError,
+    ServerTimeout,
     SlowServer,
     StaleCache,
+    Throttled,
 )
 from steersman.transport import DEFAULT_TIMEOUT
 
@@ -136,6 +140,50 @@ async def test_a_reply_is_lost(told):
     seen = await told(Story(fault=LostReply(), verb="create", plot=ends_with("sees", "one", "one")))
     assert seen.writes == ["create configmaps home"]
     assert seen.diary == [SEES_ONE, ("create",), ("create", *BROKEN), ("sees", "one", "one")]
+
+
+# answers of a server that fails
+
+
+async def test_the_server_has_too_many_requests(told):
+    """In a reconcile, the client does not wait: a worker has other keys."""
+    seen = await told(Story(fault=Throttled(), verb="create", plot=ends_with("create", "ok")))
+    assert seen.writes == ["create configmaps home"] * 2
+    assert seen.diary == [SEES_ONE, ("create",), ("create", "TooManyRequests"), SEES_ONE, *CREATED]
+
+
+async def test_the_server_fails(told):
+    seen = await told(Story(fault=ServerError(), verb="create", plot=ends_with("create", "ok")))
+    assert seen.writes == ["create configmaps home"] * 2
+    assert seen.diary == [SEES_ONE, ("create",), ("create", "InternalError"), SEES_ONE, *CREATED]
+
+
+async def test_the_server_takes_too_long_for_itself(told):
+    """It has carried out the request nevertheless."""
+    seen = await told(Story(fault=ServerTimeout(), verb="create", plot=ends_with("sees", "one", "one")))
+    assert seen.writes == ["create configmaps home"]
+    assert seen.diary == [SEES_ONE, ("create",), ("create", "OutcomeUnknown"), ("sees", "one", "one")]
+
+
+async def test_the_server_is_away(told):
+    """A load balancer answers in its place; the operator misses nothing of what happens meanwhile."""
+
+    async def plot(audience):
+        await until_retitled(audience)
+        await audience.until_written("update", "OutcomeUnknown")
+        audience.note(await audience.poster())
+        await audience.heal()
+        await until_updated(audience, 1)
+        await audience.retitle("three")
+        await until_updated(audience, 2)
+
+    # It ends before the operator tries again. How often it asks for watches meanwhile is chance.
+    story = Story(fault=Outage(seconds=AGAIN / 2), verb="update", plot=plot)
+    seen = await told(story, watches=False)
+    assert seen.notes == [("one",)]
+    failed = [("sees", "two", "one"), ("update",), ("update", "OutcomeUnknown")]
+    updated = [("sees", "two", "one"), *UPDATED]
+    assert seen.diary == [*FIRST, *failed, *updated, ("sees", "three", "two"), *UPDATED]
 
 
 # other clients

@@ -14,6 +14,7 @@ from steersman.aio import randomness
 from steersman.kinds.core_v1 import ConfigMap
 from steersman.simulation import (
     ALL_FAULTS,
+    ExternalFailure,
     ExternalSystem,
     FaultName,
     Objects,
@@ -91,6 +92,26 @@ def test_an_effect_with_an_id_of_its_own_survives_every_fault() -> None:
     report = simulate(lambda: operator(pay_once), buy, pairs=10, random_schedules=10)
     assert report.ok, str(report)
     assert report.schedules > 40
+
+
+async def pay_in_three_attempts(order: Order) -> None:
+    """Pay, or give up after three attempts within three seconds."""
+    for _ in range(3):
+        try:
+            await pay_once(order)
+            break
+        except ExternalFailure:
+            await asyncio.sleep(1)
+
+
+def test_a_system_that_stays_away_is_found_where_a_single_failure_is_not() -> None:
+    """Three attempts survive one lost request, and not an outage: the order counts as paid, and is not."""
+    once = simulate(lambda: operator(pay_in_three_attempts), buy, faults=("lost-request", "lost-reply", "slow-server"))
+    assert once.ok, str(once)
+    away = simulate(lambda: operator(pay_in_three_attempts), buy, faults=("outage",))
+    assert "outage for 60 s, starting at the request to pay shoes at bank" in str(away)
+    assert "bank 1 is missing" in str(away)
+    assert simulate(lambda: operator(pay_once), buy, faults=("outage",)).ok
 
 
 def test_every_request_is_disturbed_in_every_way() -> None:

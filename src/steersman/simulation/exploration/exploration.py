@@ -32,7 +32,9 @@ from steersman.simulation.runs.faults import (
     LostReply,
     LostRequest,
     NoBookmarks,
+    Outage,
     Partition,
+    ServerError,
     SlowServer,
 )
 from steersman.simulation.runs.places import Place
@@ -44,11 +46,11 @@ from steersman.simulation.verdicts.oracles import Reference, judged, reference_o
 from steersman.simulation.verdicts.states import describe_paths, unstable_paths
 
 #: Faults of a call of an external system.
-_EXTERNAL_FAULTS = (CrashBefore, CrashCommitted, LostRequest, LostReply, SlowServer)
+_EXTERNAL_FAULTS = (CrashBefore, CrashCommitted, LostRequest, LostReply, SlowServer, Outage)
 #: Elections are perturbed by partitions and skewed clocks.
 _LEASE_FAULTS = (Partition, ClockSkew, CrashCommitted)
 #: Faults that matter for reads, too.
-_READ_FAULTS = (LostReply, SlowServer)
+_READ_FAULTS = (LostReply, ServerError, SlowServer)
 #: Verbs of an object that exists already.
 _CHANGES = frozenset({"update", "patch", "apply", "delete"})
 #: Verbs after which an object exists.

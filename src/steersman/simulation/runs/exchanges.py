@@ -14,6 +14,7 @@ from multidict import CIMultiDictProxy
 
 from steersman.aio import Actor, Closable
 from steersman.errors import ConnectionFailed, DeadlineExceeded, ProtocolError
+from steersman.simulation.runs.faults import ServerError, ServerTimeout, Throttled
 from steersman.simulation.runs.places import Place
 from steersman.transport import MAX_BODY
 from steersman.wire import HttpRequest, describe_request
@@ -57,6 +58,8 @@ class Exchange:
         self.after: Callable[[], Awaitable[None]] | None = None
         #: Called when the server deletes an object for this request.
         self.on_deletion: Callable[[], None] | None = None
+        #: The fault in place of the server's own answer.
+        self.refused: Throttled | ServerError | ServerTimeout | None = None
         self.reply_lost = False
         self.reply_delay = 0.0
         #: Whether events are lost.

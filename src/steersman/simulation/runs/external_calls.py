@@ -17,6 +17,7 @@ from steersman.simulation.runs.faults import (
     Fault,
     LostReply,
     LostRequest,
+    Outage,
     SlowServer,
     fault_name,
 )
@@ -26,6 +27,9 @@ from steersman.simulation.runs.trace import Trace
 
 T = TypeVar("T")
 
+#: How the trace shows a call that fails in an outage.
+_UNAVAILABLE = 503
+
 
 class ExternalCalls:
     """Carries the calls of all actors to external systems."""
@@ -33,17 +37,19 @@ class ExternalCalls:
     def __init__(self, network: Network, trace: Trace) -> None:
         self._network = network
         self._trace = trace
+        #: Until when each system is away, by its name.
+        self._away: dict[str, float] = {}
 
     async def call(self, system: ExternalSystem, verb: str, key: str, effect: Callable[[], T]) -> T:
         """Carry out a call; see `Calls`."""
         actor = current_actor()
         if actor is None:
             return effect()
-        fault = self._decided(actor, system, verb, key)
+        fault = self._decided(actor, system, verb, key) if actor.alive else None
         if not actor.alive:
             return await asyncio.get_running_loop().create_future()
         failure = ExternalFailure(f"{system.name}: {verb} {key}: the connection broke")
-        if isinstance(fault, LostRequest):
+        if isinstance(fault, LostRequest) or asyncio.get_running_loop().time() < self._away.get(system.name, 0.0):
             await self._pause(actor)
             raise failure
         outcome: asyncio.Future[T] = asyncio.get_running_loop().create_future()
@@ -66,13 +72,16 @@ class ExternalCalls:
         return result
 
     def _decided(self, actor: Actor, system: ExternalSystem, verb: str, key: str) -> Fault | None:
-        if not actor.alive:
-            return None
         place = self._network.places.named(actor.name, verb, f"{EXTERNAL}{system.name}", key)
         self._trace.request(actor, place)
         fault = self._network.decided(actor, place)
         if isinstance(fault, CrashBefore):
             self._network.on_crash(actor, fault_name(fault))
+        now = asyncio.get_running_loop().time()
+        if isinstance(fault, Outage):
+            self._away[system.name] = now + fault.seconds
+        if now < self._away.get(system.name, 0.0):
+            self._trace.reply(actor, place, _UNAVAILABLE)
         return fault
 
     async def _pause(self, actor: Actor, delay: float = 0.0) -> None:

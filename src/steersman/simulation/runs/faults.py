@@ -37,6 +37,18 @@ class LostReply(_Fault, frozen=True, tag="lost reply"):
     """The server carries out the request, and the connection breaks before the reply arrives."""
 
 
+class Throttled(_Fault, frozen=True, tag="too many requests"):
+    """The server answers 429, with a Retry-After of a second, and does not carry out the request."""
+
+
+class ServerError(_Fault, frozen=True, tag="server error"):
+    """The server answers 500, and does not carry out the request."""
+
+
+class ServerTimeout(_Fault, frozen=True, tag="server timeout"):
+    """The server carries out the request, and answers 504."""
+
+
 class InterferingWrite(_Fault, frozen=True, tag="conflict"):
     """Another client changes an annotation of the object just before the request arrives."""
 
@@ -84,6 +96,15 @@ class Partition(_Fault, frozen=True, tag="partition"):
     seconds: float = 30.0
 
 
+class Outage(_Fault, frozen=True, tag="outage"):
+    """From this request on, the server answers the process with 503 for a while, and its watches end.
+
+    At a call of an external system, all calls of that system fail for so long.
+    """
+
+    seconds: float = 60.0
+
+
 class ClockSkew(_Fault, frozen=True, tag="clock skew"):
     """The wall clock of the process jumps by this many seconds, and stays wrong when the process starts again."""
 
@@ -108,6 +129,9 @@ Fault: TypeAlias = (
     | CrashReplied
     | LostRequest
     | LostReply
+    | Throttled
+    | ServerError
+    | ServerTimeout
     | InterferingWrite
     | StaleCache
     | Coalesced
@@ -116,6 +140,7 @@ Fault: TypeAlias = (
     | NoBookmarks
     | SlowServer
     | Partition
+    | Outage
     | ClockSkew
     | CutDeletion
     | ChildEdited
@@ -130,6 +155,9 @@ FaultName: TypeAlias = Literal[
     "crash-after-reply",
     "lost-request",
     "lost-reply",
+    "too-many-requests",
+    "server-error",
+    "server-timeout",
     "conflict",
     "stale-cache",
     "coalesced-events",
@@ -138,6 +166,7 @@ FaultName: TypeAlias = Literal[
     "bookmarks-withheld",
     "slow-server",
     "partition",
+    "outage",
     "clock-skew",
     "crash-during-a-deletecollection",
     "child-edited",

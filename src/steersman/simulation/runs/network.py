@@ -38,18 +38,25 @@ from steersman.simulation.runs.faults import (
     LostReply,
     LostRequest,
     NoBookmarks,
+    Outage,
     Partition,
+    ServerError,
+    ServerTimeout,
     SlowServer,
     StaleCache,
+    Throttled,
     fault_name,
 )
 from steersman.simulation.runs.places import Place, PlaceCounter
+from steersman.simulation.runs.refusals import refusal
 from steersman.simulation.runs.trace import Trace
 from steersman.transport import DEFAULT_TIMEOUT, Handler, ServerResponse
 from steersman.wire import HttpRequest, describe_request
 
 #: One-way delays in seconds, between which the seed chooses.
 _DELAYS = (0.0002, 0.002)
+#: Seconds after an outage in which every client has tried again: the longest delay between its attempts.
+_RETRIED = 45.0
 
 #: Chooses the fault of a place, if any.
 Decide = Callable[[Place], Fault | None]
@@ -59,7 +66,9 @@ Meddle = Callable[[Fault, Place, HttpRequest], Awaitable[None]]
 #: Starts an API server whose cache shows the state of a time of the loop until another one.
 Lag = Callable[[float, float], Awaitable[Handler]]
 #: Faults of all that a process sends and receives.
-_ProcessFault: TypeAlias = StaleCache | Coalesced | DroppedWatch | LaggingServer | NoBookmarks | Partition | ClockSkew
+_ProcessFault: TypeAlias = (
+    StaleCache | Coalesced | DroppedWatch | LaggingServer | NoBookmarks | Partition | Outage | ClockSkew
+)
 
 #: Messages belong to no actor: they arrive even if their sender has died.
 _neutral = Context()
@@ -89,6 +98,8 @@ class Network:
         self._exchanges: dict[Exchange, None] = {}
         #: Until when nothing reaches an actor, or comes from it.
         self._cut: dict[Actor, float] = {}
+        #: Until when the server refuses what an actor sends.
+        self._away: dict[Actor, float] = {}
         #: Until when an actor's watches deliver nothing.
         self._held: dict[Actor, float] = {}
         #: Until when an actor's watches have no bookmarks.
@@ -137,6 +148,8 @@ class Network:
                 pass
             case LostReply():
                 exchange.reply_lost = True
+            case Throttled() | ServerError() | ServerTimeout():
+                exchange.refused = fault
             case SlowServer(seconds=seconds):
                 exchange.reply_delay = seconds
             case InterferingWrite():
@@ -165,6 +178,11 @@ class Network:
                 self._unmarked[actor] = _now() + seconds
             case Partition(seconds=seconds):
                 self._cut[actor] = _now() + seconds
+            case Outage(seconds=seconds):
+                self._away[actor] = until = _now() + seconds
+                self._drop_watches(actor)
+                # Until then, something may happen that the process does not know of.
+                self.schedule(until + _RETRIED, _nothing)
             case ClockSkew(seconds=seconds):
                 actor.skew += seconds
 
@@ -195,8 +213,7 @@ class Network:
         try:
             if exchange.before is not None:
                 await exchange.before()
-            handler = await self._lagging_server(exchange) or handler
-            answer = await handler(exchange.request)
+            answer = await self._answered(exchange, handler)
             try:
                 await self._reply(exchange, answer)
             finally:
@@ -209,6 +226,18 @@ class Network:
         finally:
             if not exchange.stream:
                 self._exchanges.pop(exchange, None)
+
+    async def _answered(self, exchange: Exchange, handler: Handler) -> ServerResponse:
+        if _now() < self._away.get(exchange.actor, 0.0):
+            return refusal(Outage())
+        refused = exchange.refused
+        if isinstance(refused, Throttled | ServerError):
+            return refusal(refused)
+        answer = await (await self._lagging_server(exchange) or handler)(exchange.request)
+        if refused is None:
+            return answer
+        answer.release()
+        return refusal(refused)
 
     async def _lagging_server(self, exchange: Exchange) -> Handler | None:
         """The lagging server of a client that accepts any state, while there is one."""
@@ -356,6 +385,10 @@ class SimulatedTransport(Closable):
 
 async def _no_meddling(fault: Fault, place: Place, request: HttpRequest) -> None:
     del fault, place, request
+
+
+def _nothing() -> None:
+    pass
 
 
 def _now() -> float:

@@ -24,9 +24,13 @@ from steersman.simulation.runs.faults import (
     LostReply,
     LostRequest,
     NoBookmarks,
+    Outage,
     Partition,
+    ServerError,
+    ServerTimeout,
     SlowServer,
     StaleCache,
+    Throttled,
     fault_name,
 )
 from steersman.simulation.runs.places import EXTERNAL, Place
@@ -53,6 +57,9 @@ _SENTENCES: dict[type[Fault], str] = {
     CrashReplied: "crash after the reply to {request}",
     LostRequest: "lost request to {request}",
     LostReply: "lost reply to {request}",
+    Throttled: "the server answers 429 to the request to {request}",
+    ServerError: "the server answers 500 to the request to {request}",
+    ServerTimeout: "the server carries out the request to {request}, and answers 504",
     CutDeletion: "crash in the middle of the request to {request}",
     InterferingWrite: "another client changes the object just before the request to {request}",
     ChildEdited: "another client edits the object just after the request to {request}",
@@ -64,6 +71,7 @@ _SENTENCES: dict[type[Fault], str] = {
     NoBookmarks: "the watches have no bookmarks for {seconds:g} s, starting at the request to {request}",
     SlowServer: "the reply to {request} takes {seconds:g} s",
     Partition: "partition for {seconds:g} s, starting at the request to {request}",
+    Outage: "outage for {seconds:g} s, starting at the request to {request}",
     ClockSkew: "the clock jumps by {seconds:g} s at the request to {request}",
 }
 #: A resource and an object of a namespace.
