@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from steersman._lazy_names import lazy_names
 from steersman.transport.in_process_transport import (
+    ExchangeResponse as ExchangeResponse,
     InProcessResponse as InProcessResponse,
     InProcessTransport as InProcessTransport,
 )

@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterable, AsyncIterator, Callable
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 from multidict import CIMultiDict, CIMultiDictProxy
 
@@ -31,6 +31,32 @@ _log = logging.getLogger("steersman.transport")
 
 #: Takes a piece of a body, nothing at its end, or the error that ended it.
 Tell = Callable[[bytes | ConnectionFailed], None]
+
+
+class Receiving(Protocol):
+    """The client's side of an exchange, from which a body is read."""
+
+    request: HttpRequest
+
+    def receive_all(self) -> bytes | None:
+        """Return what is left of a body that has arrived whole; None for any other."""
+        ...
+
+    def receive_nowait(self) -> bytes | None:
+        """Return the next piece if it is there, nothing at the end of the body, and None if it has to be awaited."""
+        ...
+
+    async def receive(self) -> bytes:
+        """Return the next piece, or nothing at the end of the body."""
+        ...
+
+    async def close(self) -> None:
+        """End the exchange."""
+        ...
+
+    def late(self) -> DeadlineExceeded:
+        """The error of an exchange that took too long."""
+        ...
 
 
 class InProcessTransport(Closable):
@@ -296,13 +322,13 @@ def _too_long(request: HttpRequest, limit: int) -> ProtocolError:
     )
 
 
-class InProcessResponse(Closable):
-    """A response from a server in this process; see `Response`."""
+class ExchangeResponse(Closable):
+    """A response whose exchange is in this process; see `Response`."""
 
     __slots__ = ("_deadline", "_exchange", "headers", "status")
 
     def __init__(
-        self, exchange: _Exchange, status: int, headers: CIMultiDictProxy[str], *, deadline: float | None
+        self, exchange: Receiving, status: int, headers: CIMultiDictProxy[str], *, deadline: float | None
     ) -> None:
         self._exchange = exchange
         self._deadline = deadline
@@ -329,20 +355,27 @@ class InProcessResponse(Closable):
         """Read the body as it arrives; see `Response.chunks`."""
         return _Chunks(self._exchange, idle_timeout, self._deadline)
 
+    async def close(self) -> None:
+        """End the exchange, and wait until it has ended."""
+        await self._exchange.close()
+
+    def __repr__(self) -> str:
+        request = self._exchange.request
+        return f"<{type(self).__name__} {self.status} to {request.method} {request.path}>"
+
+
+class InProcessResponse(ExchangeResponse):
+    """A response from a server in this process; see `Response`."""
+
+    __slots__ = ()
+
     def forward(self, tell: Tell) -> None:
         """Pass each piece to ``tell`` as it comes, then nothing at the end of the body, or the error that ended it.
 
         ``tell`` must not block. It replaces `read` and `chunks`, and the server does not wait for its client.
         """
+        assert isinstance(self._exchange, _Exchange)
         self._exchange.forward(tell)
-
-    async def close(self) -> None:
-        """Cancel the server's work on this response and wait until it has ended."""
-        await self._exchange.close()
-
-    def __repr__(self) -> str:
-        request = self._exchange.request
-        return f"<InProcessResponse {self.status} to {request.method} {request.path}>"
 
 
 class _Chunks:
@@ -350,7 +383,7 @@ class _Chunks:
 
     __slots__ = ("_deadline", "_exchange", "_idle_timeout")
 
-    def __init__(self, exchange: _Exchange, idle_timeout: float | None, deadline: float | None) -> None:
+    def __init__(self, exchange: Receiving, idle_timeout: float | None, deadline: float | None) -> None:
         self._exchange = exchange
         self._idle_timeout = idle_timeout
         self._deadline = deadline

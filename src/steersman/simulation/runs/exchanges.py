@@ -7,16 +7,15 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Any, Self
+from collections.abc import Awaitable, Callable
+from typing import Any
 
 from multidict import CIMultiDictProxy
 
-from steersman.aio import Actor, Closable
-from steersman.errors import ConnectionFailed, DeadlineExceeded, ProtocolError
+from steersman.aio import Actor
+from steersman.errors import ConnectionFailed, DeadlineExceeded
 from steersman.simulation.runs.faults import ServerError, ServerTimeout, Throttled
 from steersman.simulation.runs.places import Place
-from steersman.transport import MAX_BODY
 from steersman.wire import HttpRequest, describe_request
 
 #: The event that tells a watch that its history is gone.
@@ -77,7 +76,7 @@ class Exchange:
         if self.actor.alive and not self._ended:
             receive(*message)
 
-    def receive(self, status: int, headers: CIMultiDictProxy[str], body: bytes, whole: bool) -> None:  # noqa: FBT001 - sent as a message
+    def reply(self, status: int, headers: CIMultiDictProxy[str], body: bytes, whole: bool) -> None:  # noqa: FBT001 - sent as a message
         """Take the head, with the body if it is whole."""
         if self.on_reply is not None:
             self.on_reply()
@@ -121,17 +120,33 @@ class Exchange:
 
     # the client's side
 
-    async def piece(self) -> bytes:
-        """The next piece of the body, or nothing at its end."""
-        while not self._pieces:
+    def receive_all(self) -> bytes | None:
+        """See `ExchangeResponse`."""
+        if not self._pieces or self._pieces[-1]:
+            return None
+        body = b"".join(self._pieces)
+        self._pieces = deque([b""])
+        return body
+
+    def receive_nowait(self) -> bytes | None:
+        """See `ExchangeResponse`."""
+        if not self._pieces:
             if self._failure is not None:
                 raise self._failure
+            return None
+        # The end stays.
+        return self._pieces.popleft() if self._pieces[0] else b""
+
+    async def receive(self) -> bytes:
+        """See `ExchangeResponse`."""
+        while (piece := self.receive_nowait()) is None:
             self._news = asyncio.get_running_loop().create_future()
             await self._news
-        piece = self._pieces.popleft()
-        if not piece:
-            self._pieces.append(b"")
         return piece
+
+    async def close(self) -> None:
+        """See `ExchangeResponse`."""
+        self.end()
 
     def end(self) -> None:
         """Leave the exchange."""
@@ -156,57 +171,3 @@ class Exchange:
     def late(self) -> DeadlineExceeded:
         """The error of an exchange that took too long."""
         return DeadlineExceeded(f"{describe_request(self.request)}: the server did not respond in time")
-
-
-class SimulatedResponse(Closable):
-    """A response that came over the simulated network; see `Response`."""
-
-    def __init__(
-        self, exchange: Exchange, status: int, headers: CIMultiDictProxy[str], *, deadline: float | None
-    ) -> None:
-        self._exchange = exchange
-        self._deadline = deadline
-        self.status = status
-        self.headers = headers
-
-    async def read(self, limit: int = MAX_BODY) -> bytes:
-        """Read the whole body; raise ProtocolError if it is longer than `limit` bytes."""
-        body = b"".join([piece async for piece in self.chunks()])
-        if len(body) > limit:
-            raise ProtocolError(
-                f"{describe_request(self._exchange.request)}: the response is longer than {limit} bytes"
-            )
-        return body
-
-    def chunks(self, *, idle_timeout: float | None = None) -> AsyncIterator[bytes]:
-        """Read the body as it arrives; see `Response.chunks`."""
-        return _Chunks(self._exchange, idle_timeout, self._deadline)
-
-    async def close(self) -> None:
-        """End the exchange."""
-        self._exchange.end()
-
-
-class _Chunks:
-    def __init__(self, exchange: Exchange, idle_timeout: float | None, deadline: float | None) -> None:
-        self._exchange = exchange
-        self._idle_timeout = idle_timeout
-        self._deadline = deadline
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> bytes:
-        exchange, deadline = self._exchange, self._deadline
-        if self._idle_timeout is not None:
-            silent = asyncio.get_running_loop().time() + self._idle_timeout
-            deadline = silent if deadline is None else min(silent, deadline)
-        try:
-            async with asyncio.timeout_at(deadline):
-                piece = await exchange.piece()
-        except TimeoutError:
-            exchange.end()
-            raise exchange.late() from None
-        if not piece:
-            raise StopAsyncIteration
-        return piece

@@ -21,7 +21,7 @@ from multidict import CIMultiDict, CIMultiDictProxy
 
 from steersman.aio import Actor, Closable
 from steersman.errors import ConnectionFailed
-from steersman.simulation.runs.exchanges import Exchange, SimulatedResponse, without_bookmarks
+from steersman.simulation.runs.exchanges import Exchange, without_bookmarks
 from steersman.simulation.runs.faults import (
     ChildDeleted,
     ChildEdited,
@@ -50,7 +50,7 @@ from steersman.simulation.runs.faults import (
 from steersman.simulation.runs.places import Place, PlaceCounter
 from steersman.simulation.runs.refusals import refusal
 from steersman.simulation.runs.trace import Trace
-from steersman.transport import DEFAULT_TIMEOUT, Handler, ServerResponse
+from steersman.transport import DEFAULT_TIMEOUT, ExchangeResponse, Handler, ServerResponse
 from steersman.wire import HttpRequest, describe_request
 
 #: One-way delays in seconds, between which the seed chooses.
@@ -255,14 +255,14 @@ class Network:
         headers = CIMultiDictProxy(CIMultiDict(answer.headers))
         if isinstance(answer.body, bytes):
             self._trace.reply(exchange.actor, exchange.place, answer.status)
-            self._deliver(exchange, exchange.receive, answer.status, headers, answer.body, True)
+            self._deliver(exchange, exchange.reply, answer.status, headers, answer.body, True)
             return
         if not exchange.stream:
             body = b"".join([piece async for piece in answer.body])
             self._trace.reply(exchange.actor, exchange.place, answer.status)
-            self._deliver(exchange, exchange.receive, answer.status, headers, body, True)
+            self._deliver(exchange, exchange.reply, answer.status, headers, body, True)
             return
-        self._deliver(exchange, exchange.receive, answer.status, headers, b"", False)
+        self._deliver(exchange, exchange.reply, answer.status, headers, b"", False)
         async for piece in answer.body:
             is_marked = _now() >= self._unmarked.get(exchange.actor, 0.0)
             if shown := piece if is_marked else without_bookmarks(piece):
@@ -348,7 +348,7 @@ class SimulatedTransport(Closable):
         stream: bool = False,
         timeout: float | None = None,  # noqa: ASYNC109 - see Transport
         before_send: Callable[[], None] | None = None,
-    ) -> SimulatedResponse:
+    ) -> ExchangeResponse:
         """Send a request and wait for the head of its response; see `Transport.send`."""
         if self._closed:
             raise ConnectionFailed(f"{describe_request(request)}: the transport to the simulated server is closed")
@@ -368,7 +368,7 @@ class SimulatedTransport(Closable):
         except BaseException:
             exchange.end()
             raise
-        return SimulatedResponse(exchange, status, headers, deadline=None if stream else deadline)
+        return ExchangeResponse(exchange, status, headers, deadline=None if stream else deadline)
 
     def separate(self) -> SimulatedTransport:
         """A transport to the same server; see `Separable`."""
