@@ -18,6 +18,7 @@ from steersman.simulation.runs.faults import CrashCommitted, Fault
 from steersman.simulation.runs.places import Place
 from steersman.simulation.runs.world import World
 from steersman.simulation.scenario import Scenario, ScenarioUser
+from steersman.simulation.verdicts.states import normalized
 
 
 def warm_up(scenario: Scenario, objects: Mapping[str, Any], *, seed: int) -> None:
@@ -45,4 +46,8 @@ def warm_up(scenario: Scenario, objects: Mapping[str, Any], *, seed: int) -> Non
     def decide(place: Place) -> Fault | None:
         return CrashCommitted() if place.verb == "reconcile" and place.occurrence == 1 else None
 
-    World(Scenario(setup, create, kinds=(*scenario.kinds, *program.own_kinds)), seed=seed, decide=decide).run()
+    world = World(Scenario(setup, create, kinds=(*scenario.kinds, *program.own_kinds)), seed=seed, decide=decide)
+    world.run()
+    for contents in world.states:
+        # The objects with which a server starts are the same in every run, and are read once.
+        normalized(contents)

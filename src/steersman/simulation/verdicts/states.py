@@ -136,7 +136,7 @@ def differences(expected: State, state: State, unstable: frozenset[Path] = froze
             lines.append(f"{describe_key(key)} is missing")
         elif key not in expected:
             lines.append(f"{describe_key(key)} is left behind")
-        else:
+        elif expected[key] != state[key]:
             lines += [
                 f"{describe_key(key)}: {'.'.join(path)} {_difference(key, path, old, new)}"
                 for path, old, new in _leaves(expected[key], state[key], ())
