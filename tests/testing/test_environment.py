@@ -4,8 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from steersman.kinds.index import KUBERNETES
 from steersman.testing import EngineError
 from steersman.testing.engine.environment import Environment
+
+MINOR = KUBERNETES.removeprefix("v").rpartition(".")[0]
 
 
 def _program(path: Path) -> str:
@@ -17,9 +20,9 @@ def _program(path: Path) -> str:
 def test_a_program_named_by_itself_comes_first_then_the_folder_then_the_cache(tmp_path) -> None:
     """The order is envtest's, with our own cache last."""
     variables = {"XDG_CACHE_HOME": str(tmp_path / "xdg")}
-    cached = _program(tmp_path / "xdg" / "steersman" / "engine" / "current" / "etcd")
+    cached = _program(tmp_path / "xdg" / "steersman" / "engine" / MINOR / "etcd")
     assert str(Environment.read(variables).program("etcd")) == cached
-    chosen = _program(tmp_path / "chosen" / "current" / "etcd")
+    chosen = _program(tmp_path / "chosen" / MINOR / "etcd")
     variables["STEERSMAN_ENGINE_CACHE"] = str(tmp_path / "chosen")
     assert str(Environment.read(variables).program("etcd")) == chosen
     asset = _program(tmp_path / "assets" / "etcd")
@@ -40,13 +43,30 @@ def test_every_program_can_be_named(tmp_path, name) -> None:
 
 def test_programs_of_two_places_are_not_mixed(tmp_path) -> None:
     """A folder that lacks a program is an error, even if the cache has it: versions would differ."""
-    _program(tmp_path / "cache" / "current" / "etcd")
+    _program(tmp_path / "cache" / MINOR / "etcd")
     (tmp_path / "assets").mkdir()
     environment = Environment.read(
         {"STEERSMAN_ENGINE_CACHE": str(tmp_path / "cache"), "KUBEBUILDER_ASSETS": str(tmp_path / "assets")}
     )
     with pytest.raises(EngineError, match=r"program etcd not found at .*/assets/etcd \(\$KUBEBUILDER_ASSETS\)"):
         environment.program("etcd")
+
+
+def test_a_version_comes_from_the_cache_whatever_the_variables_name(tmp_path) -> None:
+    """A test that asks for a version gets that version, or a sentence that says how to build it."""
+    older = _program(tmp_path / "1.34" / "etcd")
+    variables = {
+        "STEERSMAN_ENGINE_CACHE": str(tmp_path),
+        "KUBEBUILDER_ASSETS": str(tmp_path / "assets"),
+        "TEST_ASSET_ETCD": _program(tmp_path / "assets" / "etcd"),
+    }
+    assert str(Environment.read(variables, kubernetes="1.34").program("etcd")) == older
+    with pytest.raises(EngineError, match=r"of Kubernetes 1\.35 not found .* `tools/engine/build --kubernetes 1\.35`"):
+        Environment.read(variables, kubernetes="1.35").program("etcd")
+    with pytest.raises(
+        EngineError, match=r"'v1\.34\.10' is not a minor version of Kubernetes: write one such as 1\.35"
+    ):
+        Environment.read(variables, kubernetes="v1.34.10")
 
 
 def test_a_file_that_cannot_be_run_is_no_program(tmp_path) -> None:

@@ -109,6 +109,14 @@ def test_a_run_shares_one_engine_and_a_namespace_costs_little(tmp_path) -> None:
     assert (logs / "etcd-0.log").exists()
 
 
+def test_a_run_chooses_the_version_of_its_engine(tmp_path) -> None:
+    """The option goes before what the conftest asks for, and a version that is not built says how to build it."""
+    (tmp_path / "conftest.py").write_text(CONFTEST.replace('{"flags"', '{"kubernetes": "0.2", "flags"'))
+    (tmp_path / "test_it.py").write_text("def test_it(engine): pass")
+    done = _pytest(tmp_path, "--steersman-kubernetes=0.1")
+    assert "build it once with `tools/engine/build --kubernetes 0.1`" in done.stdout, done.stdout + done.stderr
+
+
 def _median_seconds(phases: Path) -> tuple[float, float]:
     """How long the creation of a namespace takes, and setup and teardown of a test that has one."""
     spent: dict[str, float] = {}

@@ -45,6 +45,12 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
         "kube-controller-manager), or the address or kubeconfig of a cluster; default: the ini option, else embedded",
     )
     group.addoption(
+        "--steersman-kubernetes",
+        metavar="MINOR",
+        help="the version of Kubernetes of the engine, such as 1.35, which tools/engine/build --kubernetes 1.35 has built; "
+        "default: the programs of the environment",
+    )
+    group.addoption(
         "--steersman-scope",
         choices=_SCOPES,
         help="the lifetime of an embedded server: one per test (function), module or session",
@@ -83,7 +89,8 @@ def engine(
     from steersman.testing.engine.engine import Engine  # noqa: PLC0415 - see the module's guarantees
 
     options = {**_controllers(), **engine_options} if _server(request.config) == "engine" else engine_options
-    with Engine.start(**options) as engine:
+    version = request.config.getoption("--steersman-kubernetes")
+    with Engine.start(**options if version is None else {**options, "kubernetes": version}) as engine:
         yield engine
         if request.session.testsfailed and not engine.is_existing_cluster:
             # pytest keeps this directory for the last few runs and removes older ones.

@@ -61,11 +61,13 @@ class Engine:
         etcd_members: int = 1,
         controller_manager: bool = False,
         flags: Mapping[str, Sequence[str]] | None = None,
+        kubernetes: str | None = None,
     ) -> EngineStart:
         """Start an engine for a block: ``async with Engine.start() as engine:``, or ``with`` outside of a loop.
 
         `flags` are per program: ``{"kube-apiserver": ["--etcd-compaction-interval=1s"]}``; a flag of the same name
-        replaces ours. These environment variables apply:
+        replaces ours. `kubernetes` is a minor version, such as ``1.35``, that ``tools/engine/build --kubernetes 1.35``
+        has built; it goes before the variables for programs. These environment variables apply:
 
         - ``KUBEBUILDER_ASSETS``, ``TEST_ASSET_*``: the programs; by default those in the cache of tools/engine/build.
         - ``KUBEBUILDER_CONTROLPLANE_START_TIMEOUT``, ``_STOP_TIMEOUT``: how long to wait.
@@ -75,7 +77,7 @@ class Engine:
         topology = Topology(
             api_servers=api_servers, etcd_members=etcd_members, controller_manager=controller_manager, flags=flags or {}
         )
-        return EngineStart(topology, Environment.read())
+        return EngineStart(topology, Environment.read(kubernetes=kubernetes))
 
     def __repr__(self) -> str:
         return f"<Engine at {self.url}>"
