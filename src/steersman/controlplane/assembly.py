@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from steersman.apiserver import ApiServer, User
 from steersman.client import Client, RetryPolicy
-from steersman.controller import Controller, ControllerOptions, ReconcileClient, reconcile_pipeline
+from steersman.controller import Controller, ControllerOptions, KeyRecord, ReconcileClient, reconcile_pipeline
 from steersman.controlplane import reconcilers
 from steersman.controlplane.definitions import EndingDefinitions
 from steersman.controlplane.object_changes import ObjectChanges
@@ -82,13 +82,20 @@ class Assembled:
     """The controllers of a control plane, and what they need."""
 
     def __init__(
-        self, server: ApiServer, names: Iterable[str], *, authority: bytes | None, on_news: Callable[[], None]
+        self,
+        server: ApiServer,
+        names: Iterable[str],
+        *,
+        authority: bytes | None,
+        on_news: Callable[[], None],
+        on_record: Callable[[str, KeyRecord], None] = lambda _controller, _record: None,
     ) -> None:
         self.changes = ObjectChanges(server, on_news)
         self.transports: list[InProcessTransport] = []
         self.controllers: list[Controller] = []
         self._server = server
         self._on_news = on_news
+        self._on_record = on_record
         self._definitions = EndingDefinitions(server)
         self.changes.add(self._definitions)
         for name in names:
@@ -124,12 +131,16 @@ class Assembled:
             part,
             client=lambda log: ReconcileClient(reconcile_pipeline(clients.current(), (log,))),
             options=ControllerOptions(concurrency=_CONCURRENCY[name]),
-            on_record=lambda _: self._on_news(),
+            on_record=lambda record: self._recorded(name, record),
         )
         part.feeds(controller.add)
         self.changes.add(part)
         self.transports.append(clients.transport)
         self.controllers.append(controller)
+
+    def _recorded(self, name: str, record: KeyRecord) -> None:
+        self._on_record(name, record)
+        self._on_news()
 
     async def is_busy(self) -> bool:
         """Whether any key is ready, running or being retried; keys that wait for their own time do not count."""
