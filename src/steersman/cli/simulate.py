@@ -79,15 +79,11 @@ def simulate_operator(options: SimulateOptions) -> int:
 
 def _simulate(name: str, scenario: Scenario, faults: Sequence[FaultName] | None, options: SimulateOptions) -> int:
     with Progress("schedules") as progress:
-        report = simulation.simulate(
-            scenario.setup,
-            scenario.workload,
+        report = simulation.simulated(
+            scenario,
             faults=faults,
             pairs=options.pairs,
             random_schedules=options.random,
-            checks=scenario.checks,
-            kinds=scenario.kinds,
-            replicas=scenario.replicas,
             seed=options.seed,
             jobs=options.jobs,
             on_progress=progress.update,

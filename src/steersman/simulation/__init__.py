@@ -40,6 +40,7 @@ if TYPE_CHECKING:
         Finding as Finding,
         SimulationReport as SimulationReport,
         simulate as simulate,
+        simulated as simulated,
     )
     from steersman.simulation.runs.external_system import (
         ExternalFailure as ExternalFailure,
@@ -66,7 +67,7 @@ else:
             "steersman.simulation.regressions": ["Regression", "Replay", "keep_finding", "read_regression", "replayed"],
             "steersman.simulation.plugin": ["Simulation"],
             "steersman.simulation.programs": ["program"],
-            "steersman.simulation.report": ["Finding", "SimulationReport", "simulate"],
+            "steersman.simulation.report": ["Finding", "SimulationReport", "simulate", "simulated"],
             "steersman.simulation.scenario": ["Scenario", "ScenarioUser"],
             "steersman.simulation.runs.schedules": ["FaultSchedule", "Violation"],
             "steersman.simulation.stories": ["PageContents", "Story", "story_page"],

@@ -15,10 +15,10 @@ from steersman.objects import Object
 from steersman.simulation.checks import StateCheck
 from steersman.simulation.exploration.exploration import Exploration
 from steersman.simulation.exploration.smallest_schedule import shrunk
-from steersman.simulation.runs.faults import FaultName, fault_name, named_faults
+from steersman.simulation.runs.faults import Fault, FaultName, fault_name, named_faults
 from steersman.simulation.runs.places import Place
 from steersman.simulation.runs.schedules import FaultSchedule, PlacedFault, Result, Violation
-from steersman.simulation.scenario import Scenario, Setup, Workload
+from steersman.simulation.scenario import Companion, Scenario, Setup, Workload
 from steersman.simulation.stories import Case, PageContents, Story, story_page, told
 
 #: Called after each schedule with how many have run, and how many there will be at least.
@@ -138,6 +138,7 @@ def simulate(
     checks: Iterable[StateCheck] = (),
     kinds: Iterable[type[Object]] = (),
     replicas: int = 1,
+    beside: Mapping[str, Companion] | None = None,
     seed: int = 1,
     jobs: int | None = None,
     on_progress: OnProgress = lambda _done, _total: None,
@@ -146,12 +147,33 @@ def simulate(
 
     ``setup`` builds the operator, for its first start and after each crash. It can also be the name of a module that has a
     ``manager``; the module is imported again for each start. ``workload`` is what users do. ``faults`` are the kinds of
-    faults to try, such as ``("crash-after-commit", "lost-reply")``; all by default. Call `simulate` outside of any event
-    loop.
+    faults to try, such as ``("crash-after-commit", "lost-reply")``; all by default. ``beside`` names programs that run
+    with the operator, such as ``{"kubelet": PodRunner}``; no fault happens to them. Call `simulate` outside of any event loop.
     """
-    chosen = None if faults is None else named_faults(faults)
-    scenario = Scenario(setup, workload, checks=checks, kinds=kinds, replicas=replicas)
-    exploration = Exploration(scenario, seed=seed, jobs=jobs or os.cpu_count() or 1, faults=chosen)
+    return simulated(
+        Scenario(setup, workload, checks=checks, kinds=kinds, replicas=replicas, beside=beside),
+        faults=None if faults is None else named_faults(faults),
+        pairs=pairs,
+        random_schedules=random_schedules,
+        seed=seed,
+        jobs=jobs,
+        on_progress=on_progress,
+    )
+
+
+def simulated(
+    scenario: Scenario,
+    *,
+    faults: Sequence[Fault] | None = None,
+    singles: bool = True,
+    pairs: int = 0,
+    random_schedules: int = 0,
+    seed: int = 1,
+    jobs: int | None = None,
+    on_progress: OnProgress = lambda _done, _total: None,
+) -> SimulationReport:
+    """Run a scenario under every single fault at every request, unless ``singles`` is False; see `simulate`."""
+    exploration = Exploration(scenario, seed=seed, jobs=jobs or os.cpu_count() or 1, faults=faults)
     began = time.monotonic()
     wrong = exploration.prepare()
     requests = sum(place.actor.startswith("operator") for place in exploration.places)
@@ -165,13 +187,14 @@ def simulate(
             without_faults=wrong,
         )
     results: list[Result] = []
-    total = len(exploration.targets()) + pairs + random_schedules
+    total = (len(exploration.targets()) if singles else 0) + pairs + random_schedules
 
     def on_result(result: Result) -> None:
         results.append(result)
         on_progress(len(results), total)
 
-    exploration.singles(on_result)
+    if singles:
+        exploration.singles(on_result)
     if pairs:
         exploration.runs(exploration.pairs(pairs), on_result)
     if random_schedules:
@@ -186,7 +209,7 @@ def simulate(
         never=_never(scenario, exploration.reached.union(*(result.reached for result in results))),
         uncompared=exploration.uncompared,
         coverage=_coverage(results),
-        faults=None if chosen is None else tuple(map(fault_name, chosen)),
+        faults=None if faults is None else tuple(map(fault_name, faults)),
         broken=frozenset(
             (_target(placed.place), fault_name(placed.fault))
             for result in results
@@ -198,9 +221,8 @@ def simulate(
 
 def scenario_of(setup: Setup | str, workload: Workload, options: Mapping[str, Any]) -> Scenario:
     """The scenario that `simulate` runs with these options."""
-    return Scenario(
-        setup, workload, **{name: options[name] for name in ("checks", "kinds", "replicas") if name in options}
-    )
+    names = ("checks", "kinds", "replicas", "beside")
+    return Scenario(setup, workload, **{name: options[name] for name in names if name in options})
 
 
 def _findings(exploration: Exploration, results: Iterable[Result]) -> tuple[Finding, ...]:

@@ -7,11 +7,14 @@ a simulated crash, unlike a real one: keep them in the manager.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
-from typing import Protocol, TypeAlias
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Protocol, TypeAlias
 
+from steersman.apiserver import Storage
 from steersman.client import Client
 from steersman.controller import Blueprint, SupportsBlueprint
+from steersman.controlplane import ControlPlane
 from steersman.manager import Manager
 from steersman.objects import Object
 from steersman.simulation.checks import StateCheck
@@ -21,6 +24,8 @@ from steersman.webhooks import Hook
 Parts: TypeAlias = "Manager | Blueprint | SupportsBlueprint | Hook | Iterable[Blueprint | SupportsBlueprint | Hook]"
 #: Builds the operator, for its first start and after each crash.
 Setup: TypeAlias = Callable[[], Parts]
+#: Makes a program that runs beside the operator, such as `PodRunner` or `WorkloadRunner`.
+Companion: TypeAlias = Callable[[Client], AbstractAsyncContextManager[Any]]
 
 
 class ScenarioUser(Protocol):
@@ -50,7 +55,8 @@ Workload: TypeAlias = Callable[[ScenarioUser], Awaitable[None]]
 class Scenario:
     """An operator and what its users do.
 
-    ``setup`` builds the operator anew at each call, or is the name of a module that has a ``manager``.
+    ``setup`` builds the operator anew at each call, or is the name of a module that has a ``manager``. ``beside`` names
+    programs that run with it: ``beside={"kubelet": PodRunner}``. Each is an actor of its own, to which no fault happens.
     """
 
     def __init__(
@@ -61,6 +67,7 @@ class Scenario:
         checks: Iterable[StateCheck] = (),
         kinds: Iterable[type[Object]] = (),
         replicas: int = 1,
+        beside: Mapping[str, Companion] | None = None,
         name: str = "",
     ) -> None:
         self.setup = program(setup) if isinstance(setup, str) else setup
@@ -71,8 +78,13 @@ class Scenario:
         self.kinds = tuple(kinds)
         #: How many processes of the operator run.
         self.replicas = replicas
+        self.beside = dict(beside or {})
         self.name = name or (setup if isinstance(setup, str) else getattr(setup, "__name__", "scenario"))
         self._last: Manager | None = None
+
+    def control_plane(self, storage: Storage) -> ControlPlane:
+        """The control plane of a run; a subclass may choose its controllers."""
+        return ControlPlane(storage=storage)
 
     def manager(self) -> Manager:
         """A new manager of the operator."""

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     )
     from steersman.testing.fault_proxy import FaultProxy as FaultProxy
     from steersman.testing.operators import Operator as Operator
+    from steersman.testing.participants import running_controllers as running_controllers
     from steersman.testing.plane import Plane as Plane
     from steersman.testing.pods.runner import PodRunner as PodRunner
     from steersman.testing.pods.status import (
@@ -55,6 +56,7 @@ else:
             "steersman.testing.engine.parts": ["EtcdMember", "KubeApiServer", "KubeControllerManager", "Part"],
             "steersman.testing.fault_proxy": ["FaultProxy"],
             "steersman.testing.operators": ["Operator"],
+            "steersman.testing.participants": ["running_controllers"],
             "steersman.testing.plane": ["Plane"],
             "steersman.testing.pods.runner": ["PodRunner"],
             "steersman.testing.pods.status": ["PodFailed", "PodOutcome", "PodRunning", "PodSucceeded", "PodWaiting"],

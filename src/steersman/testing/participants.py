@@ -60,3 +60,8 @@ def participants() -> list[Participant]:
     """The participants on the running loop, in order of registration."""
     loop = asyncio.get_running_loop()
     return [participant for where, participant in _here if where is loop]
+
+
+def running_controllers() -> list[Controller]:
+    """The controllers of all participants on the running loop."""
+    return [controller for participant in participants() for controller in participant.controllers]

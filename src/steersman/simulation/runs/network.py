@@ -372,7 +372,11 @@ class SimulatedTransport(Closable):
 
     def separate(self) -> SimulatedTransport:
         """A transport to the same server; see `Separable`."""
-        return SimulatedTransport(self._network, self._actor, self._handler)
+        return self.to(self._handler)
+
+    def to(self, handler: Handler) -> SimulatedTransport:
+        """A transport of the same actor to another server, or to the same one as another user."""
+        return SimulatedTransport(self._network, self._actor, handler)
 
     async def close(self) -> None:
         """Send nothing more, and end all watches."""

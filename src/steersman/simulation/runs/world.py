@@ -36,7 +36,7 @@ from steersman.simulation.runs.recorded_storage import LEASES, RECORDS, Recorded
 from steersman.simulation.runs.trace import Trace
 from steersman.simulation.runs.webhook_calls import WebhookCalls
 from steersman.simulation.scenario import Scenario
-from steersman.testing import answered_in_process
+from steersman.testing import answered_in_process, running_controllers
 from steersman.transport import Handler
 
 #: Virtual seconds after which a crashed process runs again.
@@ -119,6 +119,7 @@ class World:
         self.primaries: frozenset[tuple[str, str]] = frozenset()
         self._plane: ControlPlane | None = None
         self._registered: Any = None
+        self._companions: list[Any] = []
         self._modules: ModuleState | None = None
         #: Who holds each Lease, by its key.
         self._holders: dict[str, str] = {}
@@ -158,6 +159,7 @@ class World:
         await self._as(self._user, admin.install(*dict.fromkeys(kinds)) if kinds else _nothing())
         if manager.webhooks.hooks:
             await self._as(self._user, self._register(manager, admin, plane))
+        await self._accompany()
         await plane.settled()
         await self.storage.begin_history()
         self.snapshot()
@@ -180,7 +182,7 @@ class World:
             self.failures.append(f"the workload failed: {type(error).__name__}: {error}")
 
     async def _boot(self) -> ControlPlane:
-        plane = ControlPlane(storage=self.storage)
+        plane = self.scenario.control_plane(self.storage)
         # Never left: the run ends with its process.
         await plane.__aenter__()
         self._plane = plane
@@ -201,6 +203,19 @@ class World:
         # Never left, as above.
         self._registered = answered_in_process(calls, client, name, plane.server.webhooks.answer_in_process)
         await self._registered.__aenter__()
+
+    async def _accompany(self) -> None:
+        """Start the programs beside the operator."""
+
+        async def enter(name: str, actor: Actor) -> None:
+            companion = self.scenario.beside[name](self.client_of(actor, field_manager=name))
+            self._companions.append(companion)
+            # Never left, as above.
+            await companion.__aenter__()
+
+        for name in self.scenario.beside:
+            actor = Actor(name, seed=self._seed_of(name))
+            await self._as(actor, enter(name, actor))
 
     def _running(self) -> list[tuple[Actor, Manager]]:
         return [process.running for process in self.processes if process.running is not None]
@@ -376,21 +391,24 @@ class World:
         # A crash of the leader is over when another process leads, or it does again.
         if self.primaries and not any(process.controllers for process in self.processes):
             return True
-        return any(
-            process.is_starting or any(_is_working(controller) for controller in process.controllers)
-            for process in self.processes
-        )
+        return any(process.is_starting for process in self.processes) or any(map(_is_working, self._controllers()))
+
+    def _controllers(self) -> Iterator[Controller]:
+        """The controllers that run now, those of programs beside the operator included."""
+        for process in self.processes:
+            yield from process.controllers
+        yield from running_controllers()
 
     def _why_busy(self) -> str:
-        busy = [line for process in self.processes for line in _work_of(process)]
+        busy = [f"{process.name} does not start working" for process in self.processes if process.is_starting]
+        busy += [line for controller in self._controllers() for line in _work_of(controller)]
         return f"the run did not settle: {'; '.join(busy) or 'something is written again and again'}"
 
     def _last_run(self) -> float | None:
         """In how many seconds the last of the keys runs that asked to run again soon enough."""
         waits = [
             record.next_run
-            for process in self.processes
-            for controller in process.controllers
+            for controller in self._controllers()
             for record in controller.statistics(keys=_KEYS).keys
             if record.next_run is not None and record.next_run <= _PATIENCE
         ]
@@ -417,18 +435,15 @@ def _is_working(controller: Controller) -> bool:
     return controller.busy or any(source.pending for source in controller.statistics(keys=0).sources)
 
 
-def _work_of(process: Process) -> Iterator[str]:
-    """What keeps a process busy."""
-    if process.is_starting:
-        yield f"{process.name} does not start working"
-    for controller in process.controllers:
-        if _is_working(controller):
-            failing = [record for record in controller.statistics(keys=_KEYS).keys if record.failures]
-            for record in failing[:_SHOWN]:
-                error = (record.last_error.strip().splitlines() or ["no message"])[-1]
-                yield f"controller {controller.name} fails for {record.request}: {error}"
-            if not failing:
-                yield f"{process.name}: controller {controller.name} keeps working"
+def _work_of(controller: Controller) -> Iterator[str]:
+    """What keeps a controller busy."""
+    if _is_working(controller):
+        failing = [record for record in controller.statistics(keys=_KEYS).keys if record.failures]
+        for record in failing[:_SHOWN]:
+            error = (record.last_error.strip().splitlines() or ["no message"])[-1]
+            yield f"controller {controller.name} fails for {record.request}: {error}"
+        if not failing:
+            yield f"controller {controller.name} keeps working"
 
 
 def _commit_words(key: str, before: bytes | None, after: bytes | None) -> str:
