@@ -37,7 +37,7 @@ from steersman.simulation.runs.faults import (
     ServerError,
     SlowServer,
 )
-from steersman.simulation.runs.places import Place
+from steersman.simulation.runs.places import REVIEW, Place
 from steersman.simulation.runs.schedules import FaultSchedule, PlacedFault, Result, Violation
 from steersman.simulation.runs.tripwires import wired
 from steersman.simulation.runs.world import World
@@ -47,6 +47,8 @@ from steersman.simulation.verdicts.states import describe_paths, unstable_paths
 
 #: Faults of a call of an external system.
 _EXTERNAL_FAULTS = (CrashBefore, CrashCommitted, LostRequest, LostReply, SlowServer, Outage)
+#: Faults between two reconciles, and of a call of a webhook.
+_FAULTS_OF = {"reconcile": (CrashBefore,), REVIEW: (CrashBefore, LostRequest, LostReply, SlowServer)}
 #: Elections are perturbed by partitions and skewed clocks.
 _LEASE_FAULTS = (Partition, ClockSkew, CrashCommitted)
 #: Faults that matter for reads, too.
@@ -72,8 +74,8 @@ def applicable(place: Place, faults: Sequence[Fault], primaries: frozenset[tuple
 def _matters(fault: Fault, place: Place, primaries: frozenset[tuple[str, str]]) -> bool:  # noqa: PLR0911 - one for each sort of place
     if not place.actor.startswith("operator") or place.resource.startswith("/") or place.is_event:
         return False
-    if place.verb == "reconcile":
-        return isinstance(fault, CrashBefore)
+    if place.verb in _FAULTS_OF:
+        return isinstance(fault, _FAULTS_OF[place.verb])
     if place.is_external:
         return isinstance(fault, _EXTERNAL_FAULTS)
     if place.is_lease:

@@ -14,6 +14,8 @@ from steersman.wire import HttpRequest, ResourcePath, parse_path
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 #: What the resource of a call of an external system begins with.
 EXTERNAL = "external:"
+#: The verb of a call of a webhook; its resource is the path.
+REVIEW = "review"
 _WRITES = frozenset({"create", "update", "patch", "apply", "delete", "deletecollection"})
 #: The group of Leases, and those of Events.
 _LEASES, _EVENTS = "coordination.k8s.io", frozenset({"", "events.k8s.io"})

@@ -34,7 +34,7 @@ from steersman.simulation.runs.network import Decide, Network, served_exchange
 from steersman.simulation.runs.places import Place
 from steersman.simulation.runs.recorded_storage import LEASES, RECORDS, RecordedStorage
 from steersman.simulation.runs.trace import Trace
-from steersman.simulation.runs.webhook_calls import WebhookCalls
+from steersman.simulation.runs.webhook_calls import PatientTransport, WebhookCalls
 from steersman.simulation.scenario import Scenario
 from steersman.testing import answered_in_process, running_controllers
 from steersman.transport import Handler
@@ -143,7 +143,7 @@ class World:
 
     async def _life(self) -> None:
         plane = await self._as(self._server, self._boot())
-        admin = self.client_of(self._user)
+        admin = self.client_of(self._user).with_transport(PatientTransport)
         manager = self.scenario.manager()
         kinds = [*self.scenario.kinds, *manager.own_kinds]
         self._modules = ModuleState(self.scenario, manager.own_kinds, self.processes[0].name)

@@ -48,8 +48,9 @@ _THIRD_PERSON = {
     "list": "lists",
     "watch": "watches",
     "reconcile": "reconciles",
+    "review": "answers the webhook",
 }
-_INFINITIVE = {"deletecollection": "delete all", "get": "read"}
+_INFINITIVE = {"deletecollection": "delete all", "get": "read", "review": "answer the webhook"}
 #: A sentence for each kind of fault; a new kind is shown by its name.
 _SENTENCES: dict[type[Fault], str] = {
     CrashBefore: "crash before the request to {request}",
