@@ -8,12 +8,17 @@ Guarantees
 from __future__ import annotations
 
 import asyncio
+import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from typing import Any, Protocol, TypeVar
 
+import msgspec
+
 T = TypeVar("T")
+
+_UID = re.compile("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 
 
 class ExternalFailure(ConnectionError):
@@ -40,6 +45,41 @@ _given: Counter[str] = Counter()
 def external_objects() -> dict[str, dict[str, Any]]:
     """What each system holds, by its name."""
     return _held
+
+
+class _Metadata(msgspec.Struct):
+    uid: str = ""
+
+
+class _Identified(msgspec.Struct):
+    metadata: _Metadata = msgspec.field(default_factory=_Metadata)
+
+
+def external_contents(store: Mapping[str, bytes]) -> dict[str, bytes]:
+    """What all systems hold, under keys such as ``external/bank/1``, in an order that does not depend on uids."""
+    values = {
+        name: [msgspec.json.encode({"value": value}, order="sorted").decode() for value in objects.values()]
+        for name, objects in sorted(_held.items())
+    }
+    names: dict[str, str] = {}
+    if any(values.values()):
+        names = {_uid_of(value): key for key, value in store.items()}
+
+    def order(value: str) -> str:
+        return _UID.sub(lambda uid: names.get(uid[0], uid[0]), value)
+
+    return {
+        f"external/{name}/{number}": value.encode()
+        for name, found in values.items()
+        for number, value in enumerate(sorted(found, key=order), start=1)
+    }
+
+
+def _uid_of(value: bytes) -> str:
+    try:
+        return msgspec.json.decode(value, type=_Identified).metadata.uid
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return ""  # a record of the server, and no object
 
 
 class ExternalSystem:

@@ -25,7 +25,7 @@ from steersman.controlplane import ControlPlane
 from steersman.manager import Manager
 from steersman.simulation.checks import Objects
 from steersman.simulation.runs.external_calls import ExternalCalls
-from steersman.simulation.runs.external_system import external_objects, simulated_calls
+from steersman.simulation.runs.external_system import external_contents, simulated_calls
 from steersman.simulation.runs.lagging_view import LaggingView
 from steersman.simulation.runs.loop import Hung, SimulatedLoop
 from steersman.simulation.runs.meddler import Meddler
@@ -288,10 +288,7 @@ class World:
         """Keep the state of the store and of all external systems."""
         contents = dict(self.storage.contents)
         self._check("at_rest")
-        for name, objects in sorted(external_objects().items()):
-            values = sorted(msgspec.json.encode({"value": value}, order="sorted") for value in objects.values())
-            contents |= {f"external/{name}/{number}": value for number, value in enumerate(values, start=1)}
-        self.states.append(contents)
+        self.states.append(contents | external_contents(contents))
 
     # rest
 
