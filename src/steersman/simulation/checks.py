@@ -18,7 +18,7 @@ from typing import Literal, TypeVar
 
 import msgspec
 
-from steersman.objects import Key, Object
+from steersman.objects import Key, Object, decode
 
 ObjectT = TypeVar("ObjectT", bound=Object)
 
@@ -32,13 +32,13 @@ class Objects:
     def get(self, kind: type[ObjectT], key: Key | str) -> ObjectT | None:
         """An object by its key (``namespace/name``, or the name alone), or None."""
         value = self._contents.get(f"{_prefix(kind)}{key}")
-        return None if value is None else msgspec.json.decode(value, type=kind)
+        return None if value is None else decode(kind, value)
 
     def list(self, kind: type[ObjectT], namespace: str = "") -> list[ObjectT]:
         """All objects of a kind, or those of one namespace."""
         prefix = _prefix(kind) + (f"{namespace}/" if namespace else "")
         values = [value for key, value in sorted(self._contents.items()) if key.startswith(prefix)]
-        return [msgspec.json.decode(value, type=kind) for value in values]
+        return [decode(kind, value) for value in values]
 
 
 def _prefix(kind: type[Object]) -> str:
