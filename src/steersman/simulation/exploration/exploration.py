@@ -295,8 +295,8 @@ class _FaultFree(msgspec.Struct, frozen=True, kw_only=True):
     places: tuple[Place, ...]
     primaries: frozenset[tuple[str, str]]
     violations: tuple[Violation, ...]
-    #: What happened, in order.
-    lines: tuple[str, ...]
+    #: What happened, in order: in words, and with its contents.
+    lines: tuple[tuple[str, str], ...]
     #: The lines of the program that asked the machine for time, chance or a socket.
     machine_calls: tuple[str, ...]
     #: The checks of `sometimes` that held, by their numbers.
@@ -313,7 +313,11 @@ def _run_free(scenario: Scenario, seed: int) -> _FaultFree:
         places=tuple(places),
         primaries=world.primaries,
         violations=judged(world, None),
-        lines=tuple(str(entry) for entry in world.trace if entry.sort != "log"),
+        lines=tuple(
+            (f"{entry.actor}: {entry.words}, at {entry.time:.3f}", str(entry))
+            for entry in world.trace
+            if entry.sort != "log"
+        ),
         machine_calls=tuple(calls),
         reached=frozenset(world.reached),
     )
@@ -321,14 +325,18 @@ def _run_free(scenario: Scenario, seed: int) -> _FaultFree:
 
 def _parting(one: _FaultFree, again: _FaultFree) -> Violation | None:
     """Where two runs of one schedule part, and why."""
-    for here, there in zip_longest(one.lines, again.lines, fillvalue="the end of the run"):
+    end = ("the end of the run", "")
+    for here, there in zip_longest(one.lines, again.lines, fillvalue=end):
         if here != there:
+            # Contents may be secret.
+            parts = f"one has {here[0]}; the other has {there[0]}" + (
+                ", with other contents" if here[0] == there[0] else ""
+            )
             calls = ", ".join(one.machine_calls) or "none was seen; datetime.now and the order of sets leave no trace"
             return Violation(
                 "repeat",
-                f"two runs with the same seed differ: one has {here}; the other has {there}. Lines that ask the machine"
-                f" for time, random numbers or a socket: {calls}. Use steersman.utc_now and steersman.aio.randomness,"
-                " or an ExternalSystem",
+                f"two runs with the same seed differ: {parts}. Lines that ask the machine for time, random numbers or a"
+                f" socket: {calls}. Use steersman.utc_now and steersman.aio.randomness, or an ExternalSystem",
             )
     return None
 
