@@ -42,8 +42,8 @@ from steersman.simulation.runs.schedules import FaultSchedule, PlacedFault, Resu
 from steersman.simulation.runs.tripwires import wired
 from steersman.simulation.runs.world import World
 from steersman.simulation.scenario import Scenario
-from steersman.simulation.verdicts.oracles import Reference, judged, reference_of
-from steersman.simulation.verdicts.states import describe_paths, unstable_paths
+from steersman.simulation.verdicts.oracles import Reference, compared, judged, reference_of
+from steersman.simulation.verdicts.states import describe_paths
 
 #: Faults of a call of an external system.
 _EXTERNAL_FAULTS = (CrashBefore, CrashCommitted, LostRequest, LostReply, SlowServer, Outage)
@@ -145,13 +145,7 @@ class Exploration:
             return (Violation("repeat", words),)
         if one.violations or other.violations:
             return one.violations or other.violations
-        unstable = frozenset[tuple[str, ...]]().union(
-            *(
-                unstable_paths(here, there)
-                for here, there in zip(one.reference.states, other.reference.states, strict=False)
-            )
-        )
-        self.reference = msgspec.structs.replace(one.reference, unstable=unstable)
+        self.reference = compared(one.reference, other.reference)
         self.places = one.places
         self.reached = one.reached | other.reached
         self._primaries = one.primaries

@@ -1,7 +1,8 @@
 """Oracles: what must hold in every run, whatever its faults.
 
 - **rest**: the run settles, no process ends with an error, and the workload does not fail.
-- **state**: at each `ScenarioUser.settled`, and at the end, the store holds what it holds in the run without faults.
+- **state**: at each `ScenarioUser.settled`, and at the end, the store holds what it holds in the run without faults. Random
+  values agree with each other as they do there, and what time renews there is renewed.
 - **crash**: no reconcile raises a programming error, and no exception goes unhandled.
 - **calm**: no key is reconciled again and again, each time with a write, and the run does not need far more reconciles
   than the run without faults.
@@ -18,7 +19,17 @@ import msgspec
 
 from steersman.simulation.runs.schedules import Violation
 from steersman.simulation.runs.world import World
-from steersman.simulation.verdicts.states import Path, State, describe_key, differences, left_behind, normalized
+from steersman.simulation.verdicts.agreements import Agreement, agreements, disagreements
+from steersman.simulation.verdicts.renewals import changes, renewals
+from steersman.simulation.verdicts.states import (
+    Path,
+    State,
+    describe_key,
+    differences,
+    left_behind,
+    normalized,
+    unstable_paths,
+)
 
 #: How many differences one violation names.
 _SHOWN = 4
@@ -30,15 +41,35 @@ class Reference(msgspec.Struct, frozen=True, kw_only=True):
     """The run without faults, to which others are compared."""
 
     states: tuple[State, ...]
+    #: The values that have changed at each state since the one before.
+    changes: tuple[frozenset[Path], ...]
+    reconciles: int
+    #: The values that differ in another run without faults.
     unstable: frozenset[Path] = frozenset()
-    reconciles: int = 0
+    #: Which of them contain others, in each state.
+    agreements: tuple[frozenset[Agreement], ...] = ()
+    #: The changes in which time alone shows.
+    renewals: tuple[frozenset[Path], ...] = ()
 
 
 def reference_of(world: World) -> Reference:
     """What a run without faults fixes for all others."""
     return Reference(
         states=tuple(map(normalized, world.states)),
+        changes=changes(world.states),
         reconciles=sum(len(process.records) for process in world.processes),
+    )
+
+
+def compared(one: Reference, other: Reference) -> Reference:
+    """The first of two runs without faults, with what varies between them."""
+    states = list(zip(one.states, other.states, strict=False))
+    unstable = frozenset[Path]().union(*(unstable_paths(here, there) for here, there in states))
+    return msgspec.structs.replace(
+        one,
+        unstable=unstable,
+        agreements=tuple(agreements(here, there, unstable) for here, there in states),
+        renewals=renewals(one.states, one.changes, other.changes, unstable),
     )
 
 
@@ -78,13 +109,28 @@ def _states(world: World, reference: Reference) -> Iterator[Violation]:
         yield Violation("state", f"the workload reached {len(world.states)} states instead of {len(reference.states)}")
         return
     last = len(reference.states) - 1
+    overdue = _overdue(world, reference)
     for number, (expected, contents) in enumerate(zip(reference.states, world.states, strict=True)):
-        lines = differences(expected, normalized(contents), reference.unstable)
+        state = normalized(contents)
+        lines = differences(expected, state, reference.unstable)
+        lines = lines or [*disagreements(state, reference.agreements[number]), *overdue[number]]
         if lines:
             when = "at the end" if number == last else f"after step {number}"
             more = f" and {len(lines) - _SHOWN} more" if len(lines) > _SHOWN else ""
             yield Violation("state", f"{when}: {'; '.join(lines[:_SHOWN])}{more}")
             return
+
+
+def _overdue(world: World, reference: Reference) -> list[list[str]]:
+    """At each state, the values that stayed as they were, and are renewed in the run without faults."""
+    if not any(reference.renewals):
+        return [[] for _ in reference.states]
+    missed = [due - seen for due, seen in zip(reference.renewals, changes(world.states), strict=True)]
+    words = "is not renewed as time passes, as it is without faults"
+    return [
+        [],
+        *([f"{describe_key(path[0])}: {'.'.join(path[1:])} {words}" for path in sorted(paths)] for paths in missed),
+    ]
 
 
 def _reconciles(world: World, reference: Reference) -> Iterator[Violation]:

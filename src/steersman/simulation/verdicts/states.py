@@ -29,9 +29,11 @@ State: TypeAlias = dict[str, Any]
 Path: TypeAlias = tuple[str, ...]
 
 #: Counted or set anew in each run.
-_METADATA = ("uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "selfLink")
-_OBSERVED = frozenset({"observedGeneration", "resourceVersion"})
+METADATA = ("uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "selfLink")
+OBSERVED = frozenset({"observedGeneration", "resourceVersion"})
 _UID = re.compile("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+#: What stands for a time in a comparable state.
+TIME = "TIME"
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
 
 
@@ -98,7 +100,7 @@ def _contents(cleaned: dict[str, Any]) -> bytes:
 
 
 def _clean(tree: dict[str, Any], uids: Mapping[str, str]) -> dict[str, Any]:
-    metadata = {name: value for name, value in tree.get("metadata", {}).items() if name not in _METADATA}
+    metadata = {name: value for name, value in tree.get("metadata", {}).items() if name not in METADATA}
     if metadata.get("generateName"):
         metadata.pop("name", None)
     annotations = metadata.get("annotations")
@@ -115,13 +117,13 @@ def _without(tree: dict[str, Any], name: str) -> dict[str, Any]:
 def _neutral(value: Any, uids: Mapping[str, str]) -> Any:
     if isinstance(value, dict):
         items = cast("dict[str, Any]", value).items()
-        return {name: "*" if name in _OBSERVED else _neutral(each, uids) for name, each in items}
+        return {name: "*" if name in OBSERVED else _neutral(each, uids) for name, each in items}
     if isinstance(value, list):
         return [_neutral(each, uids) for each in cast("list[Any]", value)]
     if isinstance(value, str):
         if value in uids:
             return f"uid of {uids[value]}"
-        return _TIME.sub("TIME", value)
+        return _TIME.sub(TIME, value)
     return value
 
 
@@ -185,6 +187,27 @@ def _shown(value: Any) -> str:
         return "absent"
     text = msgspec.json.encode(value).decode()
     return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def value_at(state: State, path: Path) -> Any:
+    """The value at a path of a state; None if it is absent."""
+    value: Any = state
+    for name in path:
+        if isinstance(value, dict):
+            value = cast("dict[str, Any]", value).get(name)
+        elif isinstance(value, list) and name.isdigit() and int(name) < len(cast("list[Any]", value)):
+            value = cast("list[Any]", value)[int(name)]
+        else:
+            return None
+    return value
+
+
+def leaf_changes(key: str, old: bytes, new: bytes) -> list[Path]:
+    """The paths of the values that differ between two contents of an object of the store; none if it is not compared."""
+    if key.startswith("external/"):
+        return []  # its number follows from the contents
+    one, other = _objects({key: old}).get(key), _objects({key: new}).get(key)
+    return [] if one is None or other is None else [path for path, _, _ in _leaves(one.tree, other.tree, ())]
 
 
 def describe_key(key: str) -> str:
