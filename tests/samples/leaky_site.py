@@ -34,8 +34,9 @@ def reconciler(*, generated: bool):
             return Done()
         namespace = site.key.namespace
         if site.deleting:
-            if site.status is not None and site.status.secret_name:
-                await ctx.client.delete(Secret, f"{namespace}/{site.status.secret_name}", missing_ok=True)
+            noted = site.status.secret_name if site.status is not None else ""
+            if name := noted if generated else site.key.name:
+                await ctx.client.delete(Secret, f"{namespace}/{name}", missing_ok=True)
             site.metadata.finalizers = []
             await ctx.client.save(site)
             return Done()
@@ -44,12 +45,12 @@ def reconciler(*, generated: bool):
             await ctx.client.save(site)
             return Done()
         if site.status is None or not site.status.secret_name:
-            name = (
+            metadata = (
                 ObjectMeta(generate_name=f"{site.key.name}-", namespace=namespace)
                 if generated
                 else ObjectMeta(name=site.key.name, namespace=namespace)
             )
-            secret = Secret(metadata=name, string_data={"password": PASSWORD})
+            secret = Secret(metadata=metadata, string_data={"password": PASSWORD})
             made = await (ctx.client.create(secret) if generated else ctx.client.apply(secret, force=True))
             site.status = SiteStatus(secret_name=made.key.name)
             await ctx.client.save(site)

@@ -89,8 +89,10 @@ class Told(msgspec.Struct):
     failures: list[str]
     #: The specs of the first object, in their order.
     specs: list[dict[str, Any]]
-    #: The names of the objects that were created.
+    #: The names of the objects that were created, with their namespaces.
     created: list[str]
+    #: The specs of the object in another namespace, in their order.
+    elsewhere: list[dict[str, Any]]
     left: int
 
 
@@ -116,12 +118,13 @@ def _run(kind: type[Resource[Any, Any]], **options: Any) -> Told:
     specs: list[dict[str, Any]] = []
     for tree in trees:
         spec = tree.get("spec", {})
-        if tree["metadata"]["name"] == trees[0]["metadata"]["name"] and (not specs or specs[-1] != spec):
+        if tree["metadata"]["uid"] == trees[0]["metadata"]["uid"] and (not specs or specs[-1] != spec):
             specs.append(spec)
     return Told(
         failures=world.failures,
         specs=specs,
-        created=[entry.key.rpartition("/")[2] for entry in commits if entry.before is None],
+        created=[entry.key.removeprefix(prefix) for entry in commits if entry.before is None],
+        elsewhere=[tree["spec"] for tree in trees if tree["metadata"].get("namespace") == "elsewhere"],
         left=sum(key.startswith(prefix) for key in world.states[-1]),
     )
 
@@ -184,11 +187,17 @@ def test_each_field_is_changed_once() -> None:
     ]
 
 
-def test_everything_is_deleted_and_two_objects_live_at_once() -> None:
-    """Two objects show what they share by mistake; deletion shows what is left behind."""
+def test_everything_is_deleted_and_three_objects_live_at_once() -> None:
+    """Several objects show what they share by mistake, also by name; deletion shows what is left behind."""
     run = told(Shop)
-    assert run.created == ["alpha", "beta", "gamma"]
+    assert run.created == ["default/alpha", "default/beta", "default/gamma", "elsewhere/beta", "default/delta"]
     assert run.left == 0
+
+
+def test_objects_of_one_name_differ() -> None:
+    """Equal objects would hide that one writes over the children of the other."""
+    run = told(Shop)
+    assert run.elsewhere[0] == run.specs[-1] != run.specs[0]
 
 
 def test_an_immutable_field_stays() -> None:
@@ -249,7 +258,7 @@ def test_an_example_object_is_created_as_it_is() -> None:
     example = Clock(metadata=ObjectMeta(name="noon"), spec=ClockSpec(zone="UTC"))
     run = told(Clock, examples=[example])
     assert run.specs[0] == {"zone": "UTC"}
-    assert run.created == ["noon", "beta", "gamma"]
+    assert run.created == ["noon", "beta", "gamma", "delta"]
 
 
 class WallSpec(Spec):

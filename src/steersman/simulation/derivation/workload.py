@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 
 from steersman.client import MergePatch
+from steersman.kinds.core_v1 import Namespace
 from steersman.manager import Manager
-from steersman.objects import Kind, Object, Unstructured, kind_name, to_json
+from steersman.objects import Kind, Object, ObjectMeta, Unstructured, kind_name, to_json
 from steersman.simulation.derivation.schema_values import WORDS
 from steersman.simulation.derivation.spec_fields import SpecField, Tree, fields_of, merged, nested, value_at
 from steersman.simulation.derivation.spec_search import (
@@ -19,13 +20,20 @@ from steersman.simulation.derivation.spec_search import (
 )
 from steersman.simulation.scenario import ScenarioUser, Workload
 
+#: The namespace of objects that have the name of another one.
+_ELSEWHERE = "elsewhere"
+#: Virtual seconds that a short life lasts: shorter than the restart of a crashed process.
+_SHORT = 0.5
+
 
 def derived_workload(manager: Manager, *, examples: Iterable[Object] = ()) -> Workload:
     """What users do with the kinds that an operator defines and reconciles.
 
-    They create an object of each kind, change each field of its spec once, delete it, then create two objects at once
-    and delete them. The run settles after each step. An object of ``examples`` is created as it is; without one, values
-    come from the schema. The workload skips a change that the server refuses. Raises `NoValidObject`.
+    They create an object of each kind, change each field of its spec once, and delete it. Then they create three objects at
+    once and delete them: two in one namespace, and one of the same name with other contents in another namespace. Last, they
+    create an object and delete it half a second later. The run settles after each step. An object of ``examples`` is created
+    as it is; without one, values come from the schema. The workload skips a change that the server refuses. Raises
+    `NoValidObject`.
     """
     given = {type(example): to_json(example) for example in examples}
     kinds = _reconciled_kinds(manager)
@@ -36,18 +44,17 @@ def derived_workload(manager: Manager, *, examples: Iterable[Object] = ()) -> Wo
         for tree in trees:
             await _create(user, tree)
             await user.settled()
-        for kind, tree in zip(kinds, trees, strict=True):
-            await _change_each_field(user, kind, tree)
+        changed = [await _change_each_field(user, kind, tree) for kind, tree in zip(kinds, trees, strict=True)]
         for tree in reversed(trees):
             await _delete(user, tree)
             await user.settled()
-        for tree in trees:
-            both = [merged(tree, {"metadata": {"name": name}}) for name in WORDS[1:3]]
-            for each in both:
-                await _create(user, each)
-            await user.settled()
-            for each in both:
-                await _delete(user, each)
+        for kind, tree, other in zip(kinds, trees, changed, strict=True):
+            await _live_together(user, kind, tree, other)
+            # Under a new name: the first object may wait for its finalizers.
+            last = merged(tree, {"metadata": {"name": WORDS[3]}})
+            await _create(user, last)
+            await user.sleep(_SHORT)
+            await _delete(user, last)
             await user.settled()
 
     return workload
@@ -63,7 +70,27 @@ def _reconciled_kinds(manager: Manager) -> list[type[Object]]:
     return kinds
 
 
-async def _change_each_field(user: ScenarioUser, kind: type[Object], tree: Tree) -> None:
+async def _live_together(user: ScenarioUser, kind: type[Object], tree: Tree, other: Tree) -> None:
+    """Objects that must not touch each other's children: the last one is deleted while the others live."""
+    objects = [merged(tree, {"metadata": {"name": name}}) for name in WORDS[1:3]]
+    if kind.__resource__.namespaced:
+        if await user.client.find(Namespace, _ELSEWHERE) is None:
+            await user.client.create(Namespace(metadata=ObjectMeta(name=_ELSEWHERE)))
+        place = {"name": WORDS[1], "namespace": _ELSEWHERE}
+        objects.append(await SpecSearch(user, kind).accepted(merged(other, {"metadata": place})))
+    for each in objects:
+        await _create(user, each)
+    await user.settled()
+    *others, last = objects
+    await _delete(user, last)
+    await user.settled()
+    for each in others:
+        await _delete(user, each)
+    await user.settled()
+
+
+async def _change_each_field(user: ScenarioUser, kind: type[Object], tree: Tree) -> Tree:
+    """Change one field after the other; returns the last tree."""
     fields = list(fields_of(spec_schema(kind)))
     left = fields
     # Once more for refused changes: a rule may allow them when another field has changed.
@@ -77,6 +104,7 @@ async def _change_each_field(user: ScenarioUser, kind: type[Object], tree: Tree)
                 tree = changed
                 await user.settled()
         left = refused
+    return tree
 
 
 async def _changed(user: ScenarioUser, tree: Tree, field: SpecField, fields: Iterable[SpecField]) -> Tree | None:
