@@ -60,6 +60,8 @@ class SourceStatistics(msgspec.Struct, frozen=True, kw_only=True):
     given_up: int = 0
     #: Work of the source itself that leads to requests without anything else happening: calls in progress, events held back.
     pending: int = 0
+    #: Objects whose next call waits until an earlier request can no longer arrive.
+    in_doubt: int = 0
     #: Functions of `@daemon` that run now.
     running: int = 0
 

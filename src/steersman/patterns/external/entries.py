@@ -198,6 +198,11 @@ class Entry:
         return self.when is not None and self.asked and not (self.failure or self.doubted or self.busy)
 
     @property
+    def is_in_doubt(self) -> bool:
+        """Whether a call comes when an earlier request can no longer arrive."""
+        return self.when is not None and self.asked and self.doubted and not (self.failure or self.busy)
+
+    @property
     def progress(self) -> Progress:
         """The progress in one word."""
         if self.failure:

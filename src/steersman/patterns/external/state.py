@@ -214,9 +214,10 @@ class ExternalState(Generic[R]):
         """For each object: its key, its progress, and the last failure."""
         return [(entry.key, entry.progress, entry.failure) for entry in self._entries.values()]
 
-    def pending(self) -> int:
-        """How many objects have a call in progress, or one that waits for nothing but its turn or a debounce."""
-        return sum(entry.is_pending for entry in self._entries.values())
+    def pending(self) -> tuple[int, int]:
+        """How many objects have a call in progress or due, and how many wait until an earlier request can no longer arrive."""
+        entries = self._entries.values()
+        return sum(entry.is_pending for entry in entries), sum(entry.is_in_doubt for entry in entries)
 
     def trace(self, uid: str) -> str:
         """The span of the reconcile that last asked."""

@@ -273,6 +273,7 @@ class External(Generic[T, R]):
     def statistics(self) -> SourceStatistics:
         """The counters of this source; ``events`` are answers of the service."""
         progress = self.progress()
+        pending, in_doubt = self._term.state.pending() if self._term is not None else (0, 0)
         return SourceStatistics(
             name=self.name,
             started=self._term is not None,
@@ -282,7 +283,8 @@ class External(Generic[T, R]):
             failures=self._failures,
             last_failure=self._last_failure,
             retrying=sum(each == "broken" for _, each, _ in progress),
-            pending=self._term.state.pending() if self._term is not None else 0,
+            pending=pending,
+            in_doubt=in_doubt,
         )
 
     def progress(self) -> list[tuple[ExternalKey, Progress, str]]:

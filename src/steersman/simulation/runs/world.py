@@ -428,8 +428,8 @@ class _User:
 
 
 def _is_working(controller: Controller) -> bool:
-    """Whether a controller has work: a key of its own, or an event that a source has not passed on yet."""
-    return controller.busy or any(source.pending for source in controller.statistics(keys=0).sources)
+    """Whether a controller has work: a key of its own, or something that its sources wait for."""
+    return controller.busy or any(source.pending or source.in_doubt for source in controller.statistics(keys=0).sources)
 
 
 def _work_of(controller: Controller) -> Iterator[str]:
