@@ -1,4 +1,4 @@
-"""Ports that a test may listen on a moment later."""
+"""Ports that a test may listen on a moment later, and the address at which others reach them."""
 
 from __future__ import annotations
 
@@ -33,3 +33,11 @@ def free_port(address: str = "127.0.0.1") -> int:
                 continue
             return port
     raise AssertionError
+
+
+def own_address() -> str:
+    """An address of this machine that other machines would use."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        # Connecting a datagram socket sends nothing; it only chooses a route.
+        probe.connect(("192.0.2.1", 9))
+        return probe.getsockname()[0]

@@ -14,10 +14,11 @@ import gc
 import inspect
 import ipaddress
 import logging
-from collections.abc import Coroutine
+from collections.abc import AsyncGenerator, Coroutine
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from urllib.parse import urlsplit
 
 import msgspec
@@ -36,6 +37,9 @@ from steersman.objects import Tree
 from steersman.telemetry import JsonFormatter, configure_logging
 from steersman.transport import ServerTls
 from steersman.webhooks import WebhookEndpoint, WebhookRegistration
+
+if TYPE_CHECKING:
+    from steersman.webhooks import WebhookAddress
 
 _log = logging.getLogger("steersman.run")
 
@@ -60,6 +64,8 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     tls: str | None = None
     tls_service: str | None = None
     token_review: bool = False
+    webhook_service: str | None = None
+    webhook_url: str | None = None
 
     @property
     def module(self) -> str:
@@ -90,8 +96,11 @@ async def _run(found: Manager | Maker, options: RunOptions, *, readable: bool) -
     if options.install_local:
         _check_local(config.server)
     namespace = options.namespace or config.namespace
-    async with Client.connect(config, namespace=namespace, field_manager=field_manager_of(found)) as client:
-        manager = await _unless_stopped(_prepare(found, client, config, options, readable=readable))
+    async with (
+        Client.connect(config, namespace=namespace, field_manager=field_manager_of(found)) as client,
+        _webhook_address(options, client) as address,
+    ):
+        manager = await _unless_stopped(_prepare(found, client, config, options, address, readable=readable))
         if manager is None:
             _log.info("stopped before the manager started")
             return 0
@@ -120,7 +129,13 @@ async def _unless_stopped(work: Coroutine[Any, Any, T]) -> T | None:
 
 
 async def _prepare(
-    found: Manager | Maker, client: Client, config: Config, options: RunOptions, *, readable: bool
+    found: Manager | Maker,
+    client: Client,
+    config: Config,
+    options: RunOptions,
+    address: WebhookAddress | None,
+    *,
+    readable: bool,
 ) -> Manager:
     """Make the manager, if necessary, and announce it."""
     manager = found if isinstance(found, Manager) else await made_manager(found, client, options.target)
@@ -146,8 +161,15 @@ async def _prepare(
     )
     if manager.watchdog is None:
         manager.watchdog = BLOCKED_AFTER
+    if options.webhook_service is not None:
+        manager.webhook_endpoint = _at_service(manager, options.webhook_service)
     if options.install_local:
         manager.webhook_endpoint = WebhookEndpoint(port=0, install=True)
+    elif address is not None:
+        if not manager.webhooks.hooks:
+            raise Failure("--webhook-url: the manager has no webhooks; pass a handler to manager.add(...)")
+        manager.webhook_endpoint = address.endpoint
+        await address.take(manager.webhooks.hooks, manager.name)
     elif options.install and manager.webhooks.hooks:
         manager.webhook_endpoint = replace(_webhook_endpoint(manager), install=True)
     installs = options.install or options.install_local
@@ -243,6 +265,36 @@ def _conversion(manager: Manager) -> Tree | None:
     # A free port is known when it is open; nothing listens on port 1.
     address = f"https://{endpoint.listens_on}:{endpoint.port or 1}"
     return WebhookRegistration(manager.webhooks.hooks, endpoint, name=manager.name, address=address).conversion()
+
+
+def _at_service(manager: Manager, service: str) -> WebhookEndpoint:
+    """The manager's endpoint behind another Service."""
+    try:
+        return replace(manager.webhook_endpoint or WebhookEndpoint(), service=service, url="")
+    except ValueError as error:
+        raise Failure(f"--webhook-service: {error}") from None
+
+
+@asynccontextmanager
+async def _webhook_address(options: RunOptions, client: Client) -> AsyncGenerator[WebhookAddress | None]:
+    """The address of ``--webhook-url`` for one run; None without one."""
+    if options.webhook_url is None:
+        yield None
+        return
+    from steersman.webhooks import webhook_address  # noqa: PLC0415 - others need no certificates
+
+    if options.install_local or options.webhook_service is not None:
+        raise Failure(
+            "pass only one of --webhook-url, --webhook-service and --install-local: the server calls one address"
+        )
+    try:
+        (named,) = WebhookEndpoint(url=options.webhook_url).names
+    except ValueError as error:
+        raise Failure(f"--webhook-url: {error}") from None
+    # the host may be that of a tunnel
+    host = named if await _is_own(named) else "0.0.0.0"  # noqa: S104 - see above
+    async with webhook_address(options.webhook_url, client, host=host) as address:
+        yield address
 
 
 def _webhook_endpoint(manager: Manager) -> WebhookEndpoint:

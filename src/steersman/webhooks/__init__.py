@@ -37,12 +37,14 @@ from steersman.webhooks.server import Hook as Hook, WebhookServer as WebhookServ
 
 # Imported on first use: without a port for webhooks, a program needs neither certificates nor built-in kinds.
 if TYPE_CHECKING:
+    from steersman.webhooks.address import WebhookAddress as WebhookAddress, webhook_address as webhook_address
     from steersman.webhooks.certificate_secret import CertificateSecret as CertificateSecret
     from steersman.webhooks.serving import ServedWebhooks as ServedWebhooks, serve_webhooks as serve_webhooks
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
+            "steersman.webhooks.address": ["WebhookAddress", "webhook_address"],
             "steersman.webhooks.certificate_secret": ["CertificateSecret"],
             "steersman.webhooks.serving": ["ServedWebhooks", "serve_webhooks"],
         },

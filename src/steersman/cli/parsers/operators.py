@@ -69,22 +69,7 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-n", "--namespace", metavar="NAME", help="for bare names and the Lease; default: that of the context"
     )
-    parser.add_argument(
-        "--install-crds", action="store_true", help="first install the CRDs of the kinds that the module declares"
-    )
-    parser.add_argument(
-        "--install", action="store_true", help="install these CRDs, and register the manager's webhooks"
-    )
-    parser.add_argument(
-        "--install-local",
-        action="store_true",
-        help="the same for an API server on this machine: it calls the webhooks on loopback, not through their Service",
-    )
-    parser.add_argument(
-        "--replace-crds",
-        action="store_true",
-        help="also install CRDs that remove a version or a field of installed ones; objects lose that data",
-    )
+    _add_installation(parser)
     parser.add_argument(
         "--log-format",
         choices=("auto", "text", "json"),
@@ -117,6 +102,35 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
         "--token-review", action="store_true", help="require a token with RBAC access for metrics and the debug page"
     )
     set_command(parser, lambda options: commands.run_target(**options))
+
+
+def _add_installation(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--install-crds", action="store_true", help="first install the CRDs of the kinds that the module declares"
+    )
+    parser.add_argument(
+        "--install", action="store_true", help="install these CRDs, and register the manager's webhooks"
+    )
+    parser.add_argument(
+        "--install-local",
+        action="store_true",
+        help="the same for an API server on this machine: it calls the webhooks on loopback, not through their Service",
+    )
+    parser.add_argument(
+        "--webhook-url",
+        metavar="https://HOST:PORT",
+        help="register the webhooks at this address of this machine, for an API server that can reach it, until the end",
+    )
+    parser.add_argument(
+        "--webhook-service",
+        metavar="NAMESPACE/NAME",
+        help="the Service of the webhooks; overrides the module, for a manager that is installed in another namespace",
+    )
+    parser.add_argument(
+        "--replace-crds",
+        action="store_true",
+        help="also install CRDs that remove a version or a field of installed ones; objects lose that data",
+    )
 
 
 def _add_plan(parser: argparse.ArgumentParser) -> None:
