@@ -2,8 +2,8 @@
 
 Guarantees
 - Nothing is overwritten: the directory must not exist, or be empty.
-- The generators that check the manifests later also create them: the CRD from the class, RBAC and the webhook
-  registration objects from the manager.
+- The generators that check the manifests later also create them: the CRD from the class, RBAC, the Deployment and the
+  webhook registration objects from the manager.
 - An invalid name is an error, and nothing is written.
 """
 
@@ -25,8 +25,8 @@ from steersman.cli.files import say, write_files
 from steersman.cli.generate.crds import crds_yaml
 from steersman.cli.generate.rbac import rbac_yaml
 from steersman.cli.generate.webhooks import webhooks_yaml
+from steersman.cli.generate.workload import Workload
 from steersman.cli.targets.modules import load_module
-from steersman.manager import Manager
 from steersman.objects import plural_of
 
 _NAME = re.compile(r"[a-z](?:[a-z0-9-]*[a-z0-9])?")
@@ -52,16 +52,12 @@ class Project(msgspec.Struct, frozen=True, kw_only=True):
         texts = _TEXTS | _WEBHOOK_TEXTS if self.webhooks else _TEXTS
         return {place.format(package=self.package): self._filled(text) for place, text in texts.items()}
 
-    def deployment(self, manager: Manager) -> str:
-        """The Deployment of a manager."""
-        return self._filled("deployment.yaml", termination_seconds=manager.termination_seconds)
-
-    def _filled(self, name: str, **more: object) -> str:
+    def _filled(self, name: str) -> str:
         text = resources.files("steersman.cli").joinpath("project", f"{name}.txt").read_text(encoding="utf-8")
         values = msgspec.structs.asdict(self)
         added = {place: part.format(**values) if self.webhooks else "" for place, part in _WEBHOOK_PARTS.items()}
         added["install"] = "--install-local" if self.webhooks else "--install-crds"
-        return text.format(**values, **added, **more, lock=_LOCK)
+        return text.format(**values, **added, lock=_LOCK)
 
 
 #: Writes the hashes of all dependencies. It needs a package index, so a new project has no lock yet.
@@ -79,8 +75,6 @@ _TEXTS = {
     "tests/test_operator.py": "test_operator.py",
     "tests/test_simulation.py": "test_simulation.py",
     "config/example.yaml": "example.yaml",
-    "config/metrics.yaml": "metrics.yaml",
-    "config/network-policy.yaml": "network-policy.yaml",
     "Dockerfile": "Dockerfile",
     ".dockerignore": "dockerignore",
     ".gitignore": "gitignore",
@@ -97,8 +91,6 @@ manager.webhook_endpoint = WebhookEndpoint(service="{name}/{name}-webhooks")
 manager.add(defaults)
 manager.add(checks)
 """,
-    "container_port": ", {{name: webhooks, containerPort: 9443}}",
-    "ingress": "    - ports: [{{protocol: TCP, port: 9443}}]  # webhooks, for the API server\n",
     "ci_step": "      - run: steersman generate webhooks {package}.operator -o config/webhooks.yaml --check\n",
     "wait_for_webhooks": "$ kubectl wait --for=create validatingwebhookconfiguration/{name} --timeout=60s\n",
     "try_webhooks": """
@@ -195,7 +187,7 @@ def _kind_of(name: str) -> str:
 
 
 def _generated(folder: Path, project: Project) -> dict[str, str]:
-    """The CRD, RBAC and webhook registration objects, generated from the new code."""
+    """The objects for a cluster, generated from the new code."""
     sys.path.insert(0, str(folder.absolute()))
     writes_nothing, sys.dont_write_bytecode = sys.dont_write_bytecode, True
     try:
@@ -205,15 +197,16 @@ def _generated(folder: Path, project: Project) -> dict[str, str]:
         sys.path.remove(str(folder.absolute()))
         sys.dont_write_bytecode = writes_nothing
     target = f"{project.package}.operator"
+    workload = Workload.of(operator.manager, namespace=project.name)
     made = {
-        "config/deployment.yaml": project.deployment(operator.manager),
+        **{f"config/{place}.yaml": text for place, text in workload.manifests().items()},
         "config/crds.yaml": crds_yaml([getattr(declared, project.kind)], {target: operator.manager}),
         "config/rbac.yaml": rbac_yaml(
             operator.manager,
             target=target,
             namespace=project.name,
             token_review=True,
-            tls_service=f"{project.name}/{project.name}-metrics",
+            tls_service=workload.metrics_service,
         ),
     }
     if project.webhooks:
