@@ -1,4 +1,4 @@
-"""cert-manager's programs and helm, built from the published Go modules once per machine, and cert-manager's chart."""
+"""cert-manager's programs, built from the published Go modules once per machine, and its chart."""
 
 from __future__ import annotations
 
@@ -6,20 +6,16 @@ import os
 import subprocess
 from pathlib import Path
 
+from charts.programs import helm
+
 from bench.contenders.preparing import go_program
 
 _CERT_MANAGER = Path(__file__).parent / "go_cert_manager"
-_HELM = Path(__file__).parent / "go_helm"
 
 
 def cert_manager() -> Path:
     """The program with all commands of cert-manager, built if necessary."""
     return go_program(_CERT_MANAGER, "cert-manager")
-
-
-def helm() -> Path:
-    """The program helm, built if necessary."""
-    return go_program(_HELM, "helm", "helm.sh/helm/v3/cmd/helm")
 
 
 def packaged_chart(target: Path) -> Path:
@@ -35,7 +31,7 @@ def packaged_chart(target: Path) -> Path:
     folder, version = listed.stdout.split()
     source = Path(folder) / "deploy" / "charts" / "cert-manager"
     subprocess.run(
-        [helm(), "package", source, f"--version={version}", f"--app-version={version}", f"--destination={target}"],
+        [helm(3), "package", source, f"--version={version}", f"--app-version={version}", f"--destination={target}"],
         capture_output=True,
         check=True,
     )

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cert_manager.built import cert_manager, helm, packaged_chart
+from cert_manager.built import cert_manager, packaged_chart
 from cert_manager.clusters import Cluster, embedded_cluster, engine_cluster
 from cert_manager.installation import Installation
+from charts.programs import helm
 
 from samples.portions import ALL
 from samples.tree_differences import differences
@@ -18,7 +19,7 @@ from samples.tree_differences import differences
 
 async def played(cluster: AbstractAsyncContextManager[Cluster], chart: Path) -> dict[str, Any]:
     async with cluster as running:
-        installation = Installation(running, helm=helm(), chart=chart)
+        installation = Installation(running, helm=helm(3), chart=chart)
         await installation.play()
         return installation.records
 

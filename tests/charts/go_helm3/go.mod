@@ -1,4 +1,4 @@
-module steersman.example.com/tests/cert_manager/go_helm
+module steersman.example.com/tests/charts/go_helm3
 
 go 1.26.0
 
