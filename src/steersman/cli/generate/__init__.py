@@ -1,1 +1,1 @@
-"""``steersman generate``: models from schemas, CRDs from models, RBAC and webhooks from managers."""
+"""``steersman generate``: models from schemas, CRDs from models, RBAC, webhooks and charts from managers."""

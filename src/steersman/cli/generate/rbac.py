@@ -12,8 +12,7 @@ import yaml
 from steersman.cli.console import show_data
 from steersman.cli.failure import Failure, Misuse
 from steersman.cli.files import say, write_files
-from steersman.cli.targets.managers import find_manager, with_service
-from steersman.cli.targets.modules import load_module, look_here_first, module_and_name
+from steersman.cli.targets.managers import declared_manager, with_service
 from steersman.golang import YamlDumper
 from steersman.manager import HttpEndpoints, Manager, PermissionRule, Permissions, permissions_of, written_bindings
 from steersman.objects import Tree, nearest, similar_names
@@ -62,14 +61,8 @@ def generate_rbac(
     """Write the RBAC objects for a manager; returns an exit code."""
     if check and output is None:
         raise Misuse("--check compares with a file; name the file with -o")
-    module, attribute = module_and_name(target, "manager", nothing="its only manager")
-    beside: Also = {}
-    for place, verbs in map(_beside, also):
-        beside[place] = (*beside.get(place, ()), *verbs)
-    look_here_first()
-    manager = find_manager(load_module(module), attribute)
-    if not isinstance(manager, Manager):
-        raise Failure(f"{target} makes its manager from a client, which is not available here; name a Manager")
+    beside = additional_permissions(also)
+    manager = declared_manager(target)
     if not manager.name:
         raise Failure(f'{target} has no name, which the ServiceAccount needs; write Manager(name="...")')
     text = rbac_yaml(
@@ -80,17 +73,26 @@ def generate_rbac(
         token_review=token_review,
         tls_service=tls_service,
     )
-    if written := written_bindings(manager):
-        _say_what_to_bind(written, beside)
+    say_what_to_bind(manager, beside)
     if output is None:
         show_data(text)
         return 0
     return write_files({Path(output): text}, check=check)
 
 
-def _say_what_to_bind(written: Iterable[str], also: Also) -> None:
+def additional_permissions(also: Iterable[str]) -> Also:
+    """The permissions of several ``--also``; raises for one that grants nothing."""
+    found: Also = {}
+    for place, verbs in map(_beside, also):
+        found[place] = (*found.get(place, ()), *verbs)
+    return found
+
+
+def say_what_to_bind(manager: Manager, also: Also) -> None:
     """Say which permission to add for children that grant permissions: only the function knows which roles they name."""
-    if {verb for (group, *_), verbs in also.items() if group == _RBAC for verb in verbs} & {"bind", "escalate", "*"}:
+    written = written_bindings(manager)
+    granted = {verb for (group, *_), verbs in also.items() if group == _RBAC for verb in verbs}
+    if not written or granted & {"bind", "escalate", "*"}:
         return
     say(
         f"the manager writes {', '.join(written)}, and the server lets it grant only permissions that it has itself."

@@ -13,8 +13,7 @@ import yaml
 from steersman.cli.console import show_data
 from steersman.cli.failure import Failure, Misuse
 from steersman.cli.files import write_files
-from steersman.cli.targets.managers import find_manager
-from steersman.cli.targets.modules import load_module, look_here_first, module_and_name
+from steersman.cli.targets.managers import declared_manager
 from steersman.golang import YamlDumper
 from steersman.manager import Manager
 from steersman.objects import Key, Tree
@@ -29,12 +28,7 @@ def generate_webhooks(
     """Write the Service and the registration objects of a manager's webhooks; returns an exit code."""
     if check and output is None:
         raise Misuse("--check compares with a file; name the file with -o")
-    module, attribute = module_and_name(target, "manager", nothing="its only manager")
-    look_here_first()
-    manager = find_manager(load_module(module), attribute)
-    if not isinstance(manager, Manager):
-        raise Failure(f"{target} makes its manager from a client, which is not available here; name a Manager")
-    text = webhooks_yaml(manager, target=target, service=service)
+    text = webhooks_yaml(declared_manager(target), target=target, service=service)
     if output is None:
         show_data(text)
         return 0

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from steersman.cli.demo.command import run_demo as run_demo
     from steersman.cli.draw import DrawOptions as DrawOptions, draw_machines as draw_machines
     from steersman.cli.explain import explain as explain
+    from steersman.cli.generate.chart import generate_chart as generate_chart
     from steersman.cli.generate.crds import generate_crds as generate_crds
     from steersman.cli.generate.models import generate_models as generate_models
     from steersman.cli.generate.rbac import generate_rbac as generate_rbac
@@ -52,6 +53,7 @@ else:
             "steersman.cli.demo.command": ["run_demo"],
             "steersman.cli.draw": ["DrawOptions", "draw_machines"],
             "steersman.cli.explain": ["explain"],
+            "steersman.cli.generate.chart": ["generate_chart"],
             "steersman.cli.generate.crds": ["generate_crds"],
             "steersman.cli.generate.models": ["generate_models"],
             "steersman.cli.generate.rbac": ["generate_rbac"],

@@ -15,6 +15,7 @@ def add_generate_commands(add: AddCommand) -> None:
     _add_rbac(add("rbac", help="write the ServiceAccount, Roles and bindings that a manager needs as YAML"))
     _add_webhooks(add("webhooks", help="write the registration of a manager's webhooks as YAML"))
     _add_reference(add("reference", help="write a Markdown page for each kind of resource classes"))
+    _add_chart(add("chart", help="write a Helm chart with everything that a manager needs in a cluster"))
 
 
 def _add_yaml(parser: argparse.ArgumentParser) -> None:
@@ -93,13 +94,7 @@ def _add_rbac(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-n", "--namespace", metavar="NAME", help="where it runs; default: a namespace with the manager's name"
     )
-    parser.add_argument(
-        "--also",
-        action="append",
-        default=[],
-        metavar="RESOURCE[.GROUP][:NAME]=VERB,...",
-        help="additional permissions of reconcilers, on all objects or on one; can be repeated",
-    )
+    _add_also(parser)
     parser.add_argument(
         "--token-review",
         action="store_true",
@@ -112,6 +107,31 @@ def _add_rbac(parser: argparse.ArgumentParser) -> None:
     )
     _add_yaml(parser)
     set_command(parser, lambda options: commands.generate_rbac(**options))
+
+
+def _add_also(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--also",
+        action="append",
+        default=[],
+        metavar="RESOURCE[.GROUP][:NAME]=VERB,...",
+        help="additional permissions of reconcilers, on all objects or on one; can be repeated",
+    )
+
+
+def _add_chart(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Write a Helm chart of a manager: the CRDs of its kinds, RBAC, the Deployment, its webhooks, the Service of its "
+        "metrics, a network policy, and values with a JSON schema. The image starts with 'steersman run MODULE'; the chart "
+        "adds the arguments. helm never upgrades CRDs: the chart refuses a release whose CRDs are not installed yet."
+    )
+    parser.add_argument("target", metavar="MODULE[:NAME]", help="such as site_operator:manager")
+    parser.add_argument("-d", "--directory", required=True, metavar="DIRECTORY", help="the directory of the chart")
+    parser.add_argument("--image", metavar="IMAGE", help="the default image; default: the manager's name with :dev")
+    parser.add_argument("--version", default="0.1.0", metavar="VERSION", help="of chart and operator (%(default)s)")
+    _add_also(parser)
+    parser.add_argument("--check", action="store_true", help="write nothing; fail if a file is missing or differs")
+    set_command(parser, lambda options: commands.generate_chart(**options))
 
 
 def _add_webhooks(parser: argparse.ArgumentParser) -> None:

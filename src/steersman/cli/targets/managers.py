@@ -9,6 +9,7 @@ from types import ModuleType
 from typing import Any, TypeAlias, cast
 
 from steersman.cli.failure import Failure, Misuse
+from steersman.cli.targets.modules import load_module, look_here_first, module_and_name
 from steersman.manager import HttpEndpoints, Manager
 from steersman.objects import nearest
 
@@ -35,6 +36,16 @@ def find_manager(module: ModuleType, attribute: str) -> Manager | Maker:
     raise Failure(
         f"{module.__name__}:{attribute} is {what}; name a Manager, or a function that takes a client and returns one{there}"
     )
+
+
+def declared_manager(target: str) -> Manager:
+    """The manager that ``MODULE[:NAME]`` names, for commands that have no client."""
+    module, attribute = module_and_name(target, "manager", nothing="its only manager")
+    look_here_first()
+    found = find_manager(load_module(module), attribute)
+    if not isinstance(found, Manager):
+        raise Failure(f"{target} makes its manager from a client, which is not available here; name a Manager")
+    return found
 
 
 def _only(module: str, managers: dict[str, Manager]) -> Manager:

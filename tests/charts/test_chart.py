@@ -1,0 +1,148 @@
+"""``steersman generate chart``: helm renders the manifests that the other commands write, and refuses wrong values."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from charts.programs import HELM_VERSIONS, Major, helm
+
+from steersman.cli import main
+
+DIGEST = f"sha256:{'a' * 64}"
+WITH_HELM = pytest.mark.parametrize("major", HELM_VERSIONS)
+
+
+@pytest.fixture
+def chart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The chart of a new project with webhooks, beside the manifests in ``config``."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    for name in [name for name in sys.modules if name.startswith("site_operator")]:
+        monkeypatch.delitem(sys.modules, name)
+    assert main(["new", "site-operator", "--webhooks", "--group", "web.example.com"]) == 0
+    monkeypatch.chdir(tmp_path / "site-operator")
+    assert main(["generate", "chart", "site_operator.operator", "--directory", "chart"]) == 0
+    return tmp_path / "site-operator" / "chart"
+
+
+def run_helm(major: Major, *arguments: str | Path, code: int = 0) -> str:
+    done = subprocess.run(
+        [helm(major), *arguments], env=os.environ, capture_output=True, text=True, check=False, timeout=120
+    )
+    assert done.returncode == code, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+def rendered(major: Major, chart: Path, *options: str) -> list[dict[str, Any]]:
+    # a helm that is built from its module does not know of which Kubernetes it is
+    fixed = ("--namespace", "site-operator", "--include-crds", "--kube-version", "1.36")
+    text = run_helm(major, "template", "any", chart, *fixed, *options)
+    return [each for each in yaml.safe_load_all(text) if each]
+
+
+def by_name(trees: list[dict[str, Any]]) -> dict[tuple[str, str], dict[str, Any]]:
+    found = {(each["kind"], each["metadata"]["name"]): each for each in trees}
+    assert len(found) == len(trees)
+    return found
+
+
+@WITH_HELM
+def test_with_default_values_it_is_the_manifests(chart: Path, major: Major):
+    """A chart that differed from the manifests would install another operator than its tests ran."""
+    files = [file for file in (chart.parent / "config").glob("*.yaml") if file.name != "example.yaml"]
+    expected = by_name([each for file in files for each in yaml.safe_load_all(file.read_text()) if each])
+    found = by_name(rendered(major, chart))
+    added = {kind for kind, _ in found.keys() - expected.keys()}
+    assert added == {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}
+    assert found.keys() >= expected.keys()
+    roles = [each for (kind, _), each in found.items() if kind in {"ServiceAccount", "ClusterRole", "Role"}]
+    for each in (found["Deployment", "site-operator"]["spec"]["template"], *roles):
+        readable = {"steersman.dev/readable-versions": "sites.web.example.com/v1alpha1"}
+        assert each["metadata"].pop("annotations") == readable
+    assert {place: found[place] for place in expected} == expected
+
+
+@WITH_HELM
+def test_helm_finds_nothing_to_criticize(chart: Path, major: Major):
+    assert "0 chart(s) failed" in run_helm(major, "lint", "--strict", chart)
+
+
+@WITH_HELM
+def test_values_are_filled_in(chart: Path, major: Major):
+    values: dict[str, Any] = {
+        "image": {"repository": "registry.example.com/site", "digest": DIGEST, "pullPolicy": "Always"},
+        "imagePullSecrets": [{"name": "registry"}],
+        "replicas": 3,
+        "resources": {"limits": {"memory": "1Gi"}},
+        "args": ["--log-level=debug", "it's {{ . }}"],
+        "env": [{"name": "REGION", "value": "123"}],
+        "volumes": [{"name": "tls", "secret": {"secretName": "tls"}}],
+        "volumeMounts": [{"name": "tls", "mountPath": "/tls"}],
+        "podAnnotations": {"example.com/team": "web"},
+        "nodeSelector": {"disk": "ssd"},
+        "tolerations": [{"key": "spot", "operator": "Exists"}],
+        "affinity": {"nodeAffinity": {}},
+        "priorityClassName": "high",
+        "serviceAccount": {"annotations": {"example.com/role": "writer"}},
+        "networkPolicy": {"apiServerPorts": [6443], "metricsFrom": [], "egress": [{"ports": [{"port": 5432}]}]},
+        "crds": {"guard": False},
+    }
+    (chart.parent / "values.yaml").write_text(yaml.safe_dump(values))
+    found = by_name(rendered(major, chart, "--namespace", "123", "--values", str(chart.parent / "values.yaml")))
+    assert not any(kind.startswith("ValidatingAdmissionPolicy") for kind, _ in found)
+    deployment = found["Deployment", "site-operator"]
+    assert (deployment["spec"]["replicas"], deployment["metadata"]["namespace"]) == (3, "123")
+    pod = deployment["spec"]["template"]
+    (container,) = pod["spec"]["containers"]
+    assert container["image"] == f"registry.example.com/site@{DIGEST}"
+    assert container["imagePullPolicy"] == "Always"
+    assert container["args"][2:] == [
+        "--tls-service=123/site-operator-metrics",
+        "--token-review",
+        "--webhook-service=123/site-operator-webhooks",
+        *values["args"],
+    ]
+    assert container["resources"]["limits"] == {"memory": "1Gi"}
+    for name in ("env", "volumeMounts"):
+        assert container[name] == values[name]
+    for name in ("volumes", "nodeSelector", "tolerations", "affinity", "priorityClassName", "imagePullSecrets"):
+        assert pod["spec"][name] == values[name]
+    assert pod["metadata"]["annotations"]["example.com/team"] == "web"
+    assert found["ServiceAccount", "site-operator"]["metadata"]["annotations"]["example.com/role"] == "writer"
+    policy = found["NetworkPolicy", "site-operator"]["spec"]
+    assert policy["ingress"][0]["from"] == []
+    assert policy["egress"][1:] == [{"ports": [{"protocol": "TCP", "port": 6443}]}, {"ports": [{"port": 5432}]}]
+    (webhook,) = found["ValidatingWebhookConfiguration", "site-operator"]["webhooks"]
+    assert webhook["clientConfig"]["service"]["namespace"] == "123"
+    assert ("NetworkPolicy", "site-operator") not in by_name(
+        rendered(major, chart, "--set", "networkPolicy.enabled=false")
+    )
+
+
+@WITH_HELM
+def test_a_wrong_value_is_refused_in_words(chart: Path, major: Major):
+    """helm would otherwise take a misspelled name, and the user would believe that it has an effect."""
+    options = ("--set", "replicas=two", "--set", "replica=3", "--set", "networkPolicy.apiServerPorts={99999}")
+    said = run_helm(major, "template", chart, "--kube-version", "1.36", *options, code=1)
+    assert "at '/replicas': got string, want integer" in said
+    assert "additional properties 'replica' not allowed" in said
+    assert "at '/networkPolicy/apiServerPorts/0': maximum: got 99,999, want 65,535" in said
+
+
+def test_a_chart_is_compared(chart: Path, capsys: pytest.CaptureFixture[str]):
+    """CI of a project notices a chart that no longer fits its code, and a file that is left of an older one."""
+    command = ["generate", "chart", "site_operator.operator", "--directory", "chart"]
+    assert main([*command, "--check"]) == 0
+    (chart / "crds" / "old.yaml").write_text("{}")
+    assert main([*command, "--check"]) == 0
+    assert "chart/crds/old.yaml is not of this chart any more; remove it" in capsys.readouterr().err
+    assert main([*command, "--image", "site:1.0", "--check"]) == 1
+    assert "chart/values.yaml differs" in capsys.readouterr().err
+    assert main([*command, "--version", "1"]) == 2
+    assert "--version 1: a chart has a version of three numbers, such as 1.4.0" in capsys.readouterr().err
