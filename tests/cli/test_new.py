@@ -82,6 +82,20 @@ def test_a_project_with_webhooks(here: Path):
     assert "steersman[webhooks]" in (project / "pyproject.toml").read_text()
 
 
+def test_a_project_with_a_chart(here: Path):
+    """CI finds the chart up to date, and notices when a change of the code needs another one."""
+    assert main(["new", "site-operator", "--chart"]) == 0
+    project = here / "site-operator"
+    steps = yaml.safe_load((project / ".github/workflows/ci.yaml").read_text())["jobs"]["test"]["steps"]
+    (check,) = (step["run"] for step in steps if "generate chart" in step.get("run", ""))
+    assert check.removesuffix(" --check") in (project / "README.md").read_text()
+    assert run(project, *check.split()).returncode == 0
+    resources = project / "site_operator/resources.py"
+    resources.write_text(resources.read_text().replace("    image:", "    tls: bool = False\n    image:", 1))
+    outdated = run(project, *check.split())
+    assert (outdated.returncode, "chart/crds/sites.apps.example.com.yaml differs" in outdated.stderr) == (1, True)
+
+
 def test_a_test_that_forgets_an_await_fails(here: Path):
     assert main(["new", "site-operator"]) == 0
     forgets = "async def test_it(control_plane):\n    control_plane.client.list(object)\n"

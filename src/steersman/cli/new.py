@@ -22,6 +22,7 @@ from steersman._version import __version__
 from steersman.cli.console import show
 from steersman.cli.failure import Failure, Misuse
 from steersman.cli.files import say, write_files
+from steersman.cli.generate.chart import chart_files
 from steersman.cli.generate.crds import crds_yaml
 from steersman.cli.generate.rbac import rbac_yaml
 from steersman.cli.generate.webhooks import webhooks_yaml
@@ -45,6 +46,7 @@ class Project(msgspec.Struct, frozen=True, kw_only=True):
     variable: str
     group: str
     webhooks: bool = False
+    chart: bool = False
     version: str = __version__
 
     def files(self) -> dict[str, str]:
@@ -56,6 +58,7 @@ class Project(msgspec.Struct, frozen=True, kw_only=True):
         text = resources.files("steersman.cli").joinpath("project", f"{name}.txt").read_text(encoding="utf-8")
         values = msgspec.structs.asdict(self)
         added = {place: part.format(**values) if self.webhooks else "" for place, part in _WEBHOOK_PARTS.items()}
+        added |= {place: part.format(**values) if self.chart else "" for place, part in _CHART_PARTS.items()}
         added["install"] = "--install-local" if self.webhooks else "--install-crds"
         return text.format(**values, **added, lock=_LOCK)
 
@@ -108,11 +111,16 @@ $ kubectl rollout status deployment/{name} --namespace {name}
 $ kubectl apply -f config/webhooks.yaml          # last: from now on, every write of a {kind} needs the operator
 """,
 }
+#: What a chart adds.
+_CHART_PARTS = {
+    "generate_chart": "$ steersman generate chart {package}.operator --directory chart\n",
+    "chart_step": "      - run: steersman generate chart {package}.operator --directory chart --check\n",
+}
 
 
-def new_project(name: str, *, kind: str | None, group: str, webhooks: bool = False) -> int:
+def new_project(name: str, *, kind: str | None, group: str, webhooks: bool = False, chart: bool = False) -> int:
     """Create a project in a directory with its name; returns an exit code."""
-    project = project_of(name, kind=kind, group=group, webhooks=webhooks)
+    project = project_of(name, kind=kind, group=group, webhooks=webhooks, chart=chart)
     folder = Path(name)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise Failure(f"{name} already exists; choose another name, or move it away")
@@ -125,7 +133,7 @@ def new_project(name: str, *, kind: str | None, group: str, webhooks: bool = Fal
     return code
 
 
-def project_of(name: str, *, kind: str | None, group: str, webhooks: bool = False) -> Project:
+def project_of(name: str, *, kind: str | None, group: str, webhooks: bool = False, chart: bool = False) -> Project:
     """The names of a project; raises for an invalid one."""
     if not _NAME.fullmatch(name):
         raise Misuse(
@@ -158,6 +166,7 @@ def project_of(name: str, *, kind: str | None, group: str, webhooks: bool = Fals
         variable=f"{singular}_" if keyword.iskeyword(singular) or singular in taken else singular,
         group=group,
         webhooks=webhooks,
+        chart=chart,
     )
 
 
@@ -211,4 +220,6 @@ def _generated(folder: Path, project: Project) -> dict[str, str]:
     }
     if project.webhooks:
         made["config/webhooks.yaml"] = webhooks_yaml(operator.manager, target=target)
+    if project.chart:
+        made |= {f"chart/{place}": text for place, text in chart_files(operator.manager, target=target).items()}
     return made

@@ -39,6 +39,7 @@ def _add_new(parser: argparse.ArgumentParser) -> None:
         "--group", default="apps.example.com", metavar="GROUP", help="a domain of yours (default: %(default)s)"
     )
     parser.add_argument("--webhooks", action="store_true", help="add defaults and checks that run as webhooks")
+    parser.add_argument("--chart", action="store_true", help="add a Helm chart")
     set_command(parser, lambda options: commands.new_project(**options))
 
 
