@@ -1,4 +1,4 @@
-"""helm, built from its published Go module once per machine."""
+"""helm 3 and helm 4, built from their published Go modules once per machine."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Literal, TypeAlias
 
 from bench.contenders.preparing import go_program
 
-Major: TypeAlias = Literal[3]
-HELM_VERSIONS: tuple[Major, ...] = (3,)
+Major: TypeAlias = Literal[3, 4]
+HELM_VERSIONS: tuple[Major, ...] = (3, 4)
 
 
 def helm(major: Major) -> Path:

@@ -130,7 +130,7 @@ def test_tests_live_in_the_room_they_test() -> None:
         "controller_manager",  # Kubernetes' own controllers on the embedded server
         "controller_runtime",  # an operator in Go on both servers
         "cert_manager",  # cert-manager's chart, installed with helm on both servers
-        "charts",  # our own charts, with helm on both servers
+        "charts",  # our own charts, with helm 3 and 4 on both servers
         "crashes",  # operators that are killed again and again
         "e2e",  # Kubernetes' own suite on both servers
         "examples",  # the programs that users read
