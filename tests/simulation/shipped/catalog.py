@@ -13,6 +13,7 @@ from simulation.shipped.workload_controllers import WORKLOADS
 _ALL: dict[str, Callable[[], ShippedProgram]] = {**EXAMPLES, **CONTROL_PLANE, **WORKLOADS, **DEVELOPER_PLANE}
 #: Programs with findings that are not explained yet: whether the program is wrong, or the simulation.
 OPEN = {
+    "postgres_cluster.bare": "a lost request changes the order of the conditions in the status",
     "workloads: Pod": "after a crash, a Pod that waits is looked at before its time has come",
     "developer control plane: services": "a Service stays Ready when the events of its Endpoints are lost twice",
 }
