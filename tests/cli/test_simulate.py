@@ -62,8 +62,9 @@ def run(
 def test_a_violation_is_reported_kept_and_replayed(run, tmp_path: Path) -> None:
     code, said, told = run("sim_sites:leaky", *CRASH, "--page", "story.html")
     assert code == 1
-    head, found, *lines = said.splitlines()
+    head, uncompared, found, *lines = said.splitlines()
     assert re.fullmatch(r"\d+ schedules, \d+ requests, crash after reply at each; \d+ s", head)
+    assert uncompared == "not compared, because they vary without faults: sites default/home: status.secretName"
     assert found == "1 violation, shrunk to 1 fault:"
     assert lines[0] == (
         "  crash after the reply to create Secret default/home-*, before the status of Site default/home is written"

@@ -14,22 +14,15 @@ from simulation.calibration.defect import Defect
 from simulation.calibration.mutation import Mutation, reintroduced
 
 from samples import portions
-from steersman.simulation import ALL_FAULTS, Fault, SimulationReport, simulate
+from steersman.simulation import ALL_FAULTS, Fault, Scenario, SimulationReport, simulated
 
 #: How many defects a sample brings back, and for how many it plays today's code.
 BROKEN, WHOLE = 3, 2
 
 
-def simulated(defect: Defect, faults: Sequence[Fault]) -> SimulationReport:
-    return simulate(
-        defect.setup,
-        defect.workload,
-        faults=faults,
-        pairs=defect.pairs,
-        checks=defect.checks,
-        replicas=defect.replicas,
-        jobs=1,
-    )
+def played(defect: Defect, faults: Sequence[Fault]) -> SimulationReport:
+    scenario = Scenario(defect.setup, defect.workload, checks=defect.checks, replicas=defect.replicas)
+    return simulated(scenario, faults=faults, pairs=defect.pairs, jobs=1)
 
 
 def test_every_mutation_fits_the_code() -> None:
@@ -45,7 +38,7 @@ def test_a_defect_of_the_past_is_found(name: str) -> None:
     """A simulation that misses what once went wrong would miss it again."""
     defect = DEFECTS[name]
     with reintroduced(*defect.mutations):
-        report = simulated(defect, defect.faults)
+        report = played(defect, defect.faults)
     assert all(len(finding.schedule.faults) <= 2 for finding in report.findings), str(report)
     violations = [*report.without_faults, *(each for finding in report.findings for each in finding.violations)]
     assert any(each.oracle == defect.oracle and defect.words in each.words for each in violations), str(report)
@@ -55,7 +48,7 @@ def test_a_defect_of_the_past_is_found(name: str) -> None:
 def test_nothing_is_found_without_it(name: str) -> None:
     """The finding is about the defect: today's code passes the same schedules."""
     defect = DEFECTS[name]
-    report = simulated(defect, (*ALL_FAULTS, *defect.faults) if portions.ALL else defect.faults)
+    report = played(defect, (*ALL_FAULTS, *defect.faults) if portions.ALL else defect.faults)
     assert report.ok, str(report)
 
 

@@ -7,7 +7,6 @@ from examples.site_operator import Site, SiteSpec
 from steersman import Client, ObjectMeta
 from steersman.kinds.core_v1 import Pod
 from steersman.simulation import Objects, ScenarioUser, at_rest, simulate
-from steersman.simulation.runs.faults import CrashBefore
 from steersman.testing import WorkloadRunner
 
 
@@ -36,7 +35,7 @@ def test_a_run_waits_for_the_programs_beside_the_operator() -> None:
         one_site,
         beside={"cluster": cluster},
         checks=[at_rest(all_ready)],
-        faults=(CrashBefore(),),
+        faults=("crash-before-sending",),
     )
     assert report.ok, str(report)
     # No fault happened to a program that is not the operator.

@@ -18,7 +18,6 @@ from steersman import (
 )
 from steersman.patterns import Absent, External, ExternalKey, Present
 from steersman.simulation import ExternalSystem, ScenarioUser, simulate
-from steersman.simulation.runs.faults import CrashCommitted
 
 ZONE = ExternalSystem("zone")
 
@@ -83,5 +82,5 @@ async def life(user: ScenarioUser) -> None:
 
 def test_a_run_waits_for_a_call_in_doubt() -> None:
     """After a crash, an `External` waits until an earlier request can no longer arrive: that is no violation."""
-    report = simulate(operator, life, faults=(CrashCommitted(),))
+    report = simulate(operator, life, faults=("crash-after-commit",))
     assert report.ok, str(report)

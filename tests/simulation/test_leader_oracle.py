@@ -11,7 +11,6 @@ from simulation.gallery.sites import Site, config_map, create, creation
 from steersman import Client, Context, Done, LeaderElection, Manager, ObjectMeta, Request
 from steersman.kinds.core_v1 import ConfigMap
 from steersman.simulation import ScenarioUser, simulate
-from steersman.simulation.runs.faults import CrashBefore, Partition
 
 
 def operator() -> Manager:
@@ -67,12 +66,12 @@ async def creation_and_a_minute(user: ScenarioUser) -> None:
 
 
 def test_a_write_that_outlives_its_term_is_found() -> None:
-    report = simulate(careless_operator, creation_and_a_minute, faults=(Partition(),), replicas=2)
+    report = simulate(careless_operator, creation_and_a_minute, faults=("partition",), replicas=2)
     found = [each.words for finding in report.findings for each in finding.violations if each.oracle == "leader"]
     assert any("apply configmaps default/home" in words for words in found), str(report)
 
 
 def test_what_runs_before_leading_may_write() -> None:
-    report = simulate(registered_operator, creation, faults=(CrashBefore(),), replicas=2)
+    report = simulate(registered_operator, creation, faults=("crash-before-sending",), replicas=2)
     assert report.ok, str(report)
     assert "crash before sending" in report.coverage["apply configmaps"]

@@ -9,7 +9,6 @@ from simulation.gallery.sites import Site, config_map, creation
 from steersman import Context, Done, LeaderElection, Manager, Request
 from steersman.kinds.core_v1 import ConfigMap
 from steersman.simulation import ExternalSystem, ScenarioUser, simulate
-from steersman.simulation.runs.faults import CrashBefore
 from steersman.simulation.runs.module_state import ModuleState
 from steersman.simulation.scenario import Scenario
 
@@ -106,7 +105,7 @@ def forgetful_operator() -> Manager:
 
 def test_replicas_do_not_share_variables() -> None:
     """The process that leads after a crash begins with the first number, as it does in a cluster."""
-    report = simulate(forgetful_operator, creation, faults=(CrashBefore(),), replicas=2)
+    report = simulate(forgetful_operator, creation, faults=("crash-before-sending",), replicas=2)
     assert report.ok, str(report)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from steersman import Manager, ObjectMeta, Resource, Spec
 from steersman.simulation import ExternalSystem, ScenarioUser, simulate
-from steersman.simulation.runs.faults import CrashBefore, LostReply, LostRequest, SlowServer
+from steersman.simulation.runs.faults import LostReply
 from steersman.webhooks import mutates
 
 
@@ -52,7 +52,7 @@ def test_a_call_of_a_webhook_meets_faults() -> None:
 
 def test_a_webhook_that_acts_at_each_call_is_found() -> None:
     """The API server calls it again when its answer is lost, or when the client tries again."""
-    faults = (CrashBefore(), LostRequest(), LostReply(), SlowServer())
+    faults = ("crash-before-sending", "lost-request", "lost-reply", "slow-server")
     report = simulate(lambda: desk(a_ticket_for_each_call), open_shop, faults=faults)
     (finding,) = report.findings
     assert finding.schedule.faults[0].fault == LostReply()

@@ -14,7 +14,7 @@ import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
@@ -26,7 +26,7 @@ from steersman.cli.targets.managers import find_manager
 from steersman.cli.targets.modules import load_module, look_here_first, module_and_name
 from steersman.manager import Manager
 from steersman.simulation import (
-    FaultName,
+    Fault,
     NoValidObject,
     PageContents,
     Regression,
@@ -77,7 +77,7 @@ def simulate_operator(options: SimulateOptions) -> int:
         logging.disable(logging.NOTSET)
 
 
-def _simulate(name: str, scenario: Scenario, faults: Sequence[FaultName] | None, options: SimulateOptions) -> int:
+def _simulate(name: str, scenario: Scenario, faults: Sequence[Fault] | None, options: SimulateOptions) -> int:
     with Progress("schedules") as progress:
         report = simulation.simulated(
             scenario,
@@ -146,16 +146,14 @@ def _regression(path: Path) -> Regression:
 # what to run
 
 
-def _faults(text: str) -> Sequence[FaultName] | None:
+def _faults(text: str) -> Sequence[Fault] | None:
     """The faults of an option such as ``crash-after-commit,lost-reply``; None for all if it is empty."""
     if not text:
         return None
-    names = text.split(",")
     try:
-        named_faults(names)
+        return named_faults(text.split(","))
     except ValueError as error:
         raise Misuse(f"--faults: {error}") from error
-    return cast("list[FaultName]", names)
 
 
 def _scenarios(module: ModuleType, attribute: str) -> dict[str, Scenario]:

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     )
     from steersman.simulation.runs.faults import (
         ALL_FAULTS as ALL_FAULTS,
+        Fault as Fault,
         FaultName as FaultName,
         fault_name as fault_name,
         named_faults as named_faults,
@@ -63,7 +64,7 @@ else:
             "steersman.simulation.derivation": ["NoValidObject", "derived_workload"],
             "steersman.simulation.exploration.exploration": ["Exploration"],
             "steersman.simulation.runs.external_system": ["ExternalFailure", "ExternalSystem"],
-            "steersman.simulation.runs.faults": ["ALL_FAULTS", "FaultName", "fault_name", "named_faults"],
+            "steersman.simulation.runs.faults": ["ALL_FAULTS", "Fault", "FaultName", "fault_name", "named_faults"],
             "steersman.simulation.regressions": ["Regression", "Replay", "keep_finding", "read_regression", "replayed"],
             "steersman.simulation.plugin": ["Simulation"],
             "steersman.simulation.programs": ["program"],

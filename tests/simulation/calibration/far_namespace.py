@@ -65,7 +65,7 @@ DEFECT = Defect(
             "raise",
         ),
         Mutation(
-            "steersman.patterns.reconciler:_own_namespace_ends",
+            "steersman.patterns.machine.errors:own_namespace_ends",
             'cause.reason == "NamespaceTerminating" and cause.message == own',
             'cause.reason == "NamespaceTerminating"',
         ),

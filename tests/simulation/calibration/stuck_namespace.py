@@ -45,7 +45,7 @@ DEFECT = Defect(
     mutations=(
         Mutation(
             "steersman.patterns.reconciler:_Reconcile._clean_up",
-            "if not _own_namespace_ends(error, self._obj):\n            raise",
+            "if not own_namespace_ends(error, self._obj):\n            raise",
             "raise",
         ),
     ),

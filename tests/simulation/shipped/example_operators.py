@@ -211,7 +211,8 @@ def _storage(make: Callable[[], Manager]) -> ShippedProgram:
 EXAMPLES: dict[str, Callable[[], ShippedProgram]] = {
     **{name: lambda name=name: _plain(name) for name in _PLAIN},
     **{f"{name}, with Pods": lambda name=name: _with_pods(name) for name in _WITH_PODS},
-    "schedule": lambda: ShippedProgram(scenario=Scenario("examples.schedule", hours)),
+    # A Job that a person deletes is not run again.
+    "schedule": lambda: ShippedProgram(scenario=Scenario("examples.schedule", hours), faults=NO_MEDDLING),
     "namespace_quota": lambda: ShippedProgram(scenario=Scenario("examples.namespace_quota", classes)),
     "secret_reflector": lambda: ShippedProgram(scenario=Scenario("examples.secret_reflector", reflections)),
     "external_job": lambda: ShippedProgram(

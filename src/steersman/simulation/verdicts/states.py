@@ -117,7 +117,7 @@ def _without(tree: dict[str, Any], name: str) -> dict[str, Any]:
 def _neutral(value: Any, uids: Mapping[str, str]) -> Any:
     if isinstance(value, dict):
         items = cast("dict[str, Any]", value).items()
-        return {name: "*" if name in OBSERVED else _neutral(each, uids) for name, each in items}
+        return {name: "*" if name in OBSERVED else _neutral(_in_order(name, each), uids) for name, each in items}
     if isinstance(value, list):
         return [_neutral(each, uids) for each in cast("list[Any]", value)]
     if isinstance(value, str):
@@ -125,6 +125,16 @@ def _neutral(value: Any, uids: Mapping[str, str]) -> Any:
             return f"uid of {uids[value]}"
         return _TIME.sub(TIME, value)
     return value
+
+
+def _in_order(name: str, value: Any) -> Any:
+    """Conditions by their types: their list is a map, and a fault may decide which is set first."""
+    if name != "conditions" or not isinstance(value, list):
+        return value
+    conditions = cast("list[Any]", value)
+    if not all(isinstance(condition, dict) and "type" in condition for condition in conditions):
+        return conditions
+    return sorted(conditions, key=lambda condition: str(condition["type"]))
 
 
 # differences
