@@ -23,7 +23,10 @@ from steersman import (
     finalizer,
     state,
 )
-from steersman.errors import ApiError
+from steersman.cache import KindOptions
+from steersman.errors import ApiError, ApiStatus, Expired
+from steersman.objects import Selector
+from steersman.patterns.machine import lost_objects
 from steersman.testing import Plane, eventually
 from steersman.testing.plugin import namespace_for
 from steersman.testing.remote_hosts import EngineHost
@@ -50,7 +53,7 @@ class Effects:
         #: How often a clean-up waits before it is complete.
         self.waits = 0
 
-    def manager(self) -> Manager:
+    def manager(self, **options: Any) -> Manager:
         effects = self
 
         class Machine(StateMachine[Bucket], name="buckets", finalizer=OURS):
@@ -69,7 +72,7 @@ class Effects:
                 effects.removed.add(bucket.uid)
                 return Done()
 
-        manager = Manager(name="lost")
+        manager = Manager(name="lost", **options)
         manager.add(Machine())
         return manager
 
@@ -108,6 +111,51 @@ async def test_a_clean_up_runs_for_an_object_that_its_finalizer_did_not_hold(
         await eventually(client, Bucket, "b", gone=True)
         assert effects.removed == {first.uid, second.uid}
     assert f"the server deleted the object with uid {first.uid} although it had a finalizer" in caplog.text
+
+
+async def test_a_clean_up_may_take_longer_than_the_server_keeps_events(
+    engine: Any, engine_plane: Plane, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    client, effects, reads = engine_plane.client, Effects(), list[str]()
+    last_state = lost_objects._last_state
+
+    async def once(ctx: Any, kind: Any, uid: str, version: str) -> Any:
+        reads.append(uid)
+        if len(reads) > 1:
+            raise Expired(ApiStatus(message="too old", reason="Expired", code=410))
+        return await last_state(ctx, kind, uid, version)
+
+    monkeypatch.setattr(lost_objects, "_last_state", once)
+    async with engine_plane.running(effects.manager()) as operator:
+        bucket = await client.create(Bucket(metadata=ObjectMeta(name="b"), spec=BucketSpec()))
+        await operator.drained()
+        effects.waits = 3
+        await erase(engine, engine_plane.namespace, "b")
+        await eventually(lambda: effects.removed == {bucket.uid})
+    assert reads == [bucket.uid]
+    assert f"the clean-up for the deleted object with uid {bucket.uid} is not complete: it takes time" in caplog.text
+
+
+async def test_an_object_that_leaves_the_selector_is_not_lost(plane: Plane, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A watch for its end would occupy a worker for seconds: no such event comes."""
+    client, effects, reads = plane.client, Effects(), list[str]()
+
+    async def last_state(ctx: Any, kind: Any, uid: str, version: str) -> None:
+        reads.append(uid)
+
+    monkeypatch.setattr(lost_objects, "_last_state", last_state)
+    manager = effects.manager(kinds={Bucket: KindOptions(labels=Selector.of({"mine": "yes"}))})
+    async with plane.running(manager) as operator:
+        bucket = await client.create(Bucket(metadata=ObjectMeta(name="b", labels={"mine": "yes"}), spec=BucketSpec()))
+        await operator.drained()
+        assert effects.made == {bucket.uid}
+        await client.patch(Bucket, "b", MergePatch({"metadata": {"labels": {"mine": "no"}}}))
+        await operator.drained()
+        assert not reads
+        await client.patch(Bucket, "b", MergePatch({"metadata": {"labels": {"mine": "yes"}}}))
+        await client.delete(Bucket, "b")
+        await eventually(client, Bucket, "b", gone=True)
+        assert effects.removed == {bucket.uid}
 
 
 async def test_a_finalizer_that_a_person_removed_is_not_cleaned_up(plane: Plane) -> None:

@@ -111,7 +111,7 @@ class MachineReconciler:
         if (lost := await lost_object(ctx, self.machine, memory, obj)) is not None:
             if ended := await _Reconcile(self.machine, ctx, lost, metrics, memory, self._externals).end_of_lost():
                 return ended  # as a finalizer would, the clean-up holds a later object of the same name back
-            del memory.newly_guarded[request.key]
+            del memory.lost[request.key]
         if obj is None:
             if metrics is not None:
                 metrics.gone(request)
@@ -380,14 +380,12 @@ class _Reconcile:
             return None
         if not self._memory.children.scopes_known:
             await self._memory.learn_scopes(self._ctx.client)
-        self._ctx.logger.warning(
-            "%s: the server deleted the object with uid %s although it had a finalizer: it was added at the same moment;"
-            " cleaning up for it now",
-            self._ctx.request,
-            self._obj.uid,
-        )
         stopped = await self._end(lost=True)
-        return None if stopped is None else RequeueAfter(LOOK_AGAIN if stopped.after is None else stopped.after)
+        if stopped is None:
+            return None
+        words = "%s: the clean-up for the deleted object with uid %s is not complete: %s"
+        self._ctx.logger.warning(words, self._ctx.request, self._obj.uid, stopped.message)
+        return RequeueAfter(LOOK_AGAIN if stopped.after is None else stopped.after)
 
     async def _end(self, *, lost: bool = False) -> Stopped | None:
         """Run the clean-up and delete the children that no owner reference holds. None once that is complete."""

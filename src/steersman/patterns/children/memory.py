@@ -90,6 +90,8 @@ class ChildMemory:
         self.cleaned_up: dict[Key, str] = {}
         #: Owners with a new finalizer, and their version with it: a deletion at the same moment may ignore the finalizer.
         self.newly_guarded: OrderedDict[Key, tuple[str, str]] = OrderedDict()
+        #: The last states of owners that the server deleted in spite of a new finalizer, until their clean-up is complete.
+        self.lost: dict[Key, Object] = {}
 
     async def learn_scopes(self, client: Reader, *, again: bool = False) -> bool:
         """Ask the server which of the kinds without a class are namespaced. Returns whether it reported a new one.
