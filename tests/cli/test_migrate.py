@@ -24,6 +24,7 @@ from steersman.cli.migration.definition import PROGRESS
 from steersman.client import MergePatch
 from steersman.errors import ApiError, Conflict, NotFound
 from steersman.objects import Kind, Unstructured
+from steersman.testing import eventually
 
 CRD = Kind("apiextensions.k8s.io/v1", "CustomResourceDefinition")
 NAMESPACES = ("default", "kube-public", "kube-system")
@@ -409,8 +410,8 @@ async def served_migrations(embedded: Embedded) -> AsyncIterator[Widgets]:
         await client.delete(CRD, definition["metadata"]["name"])
 
 
-async def _end_migration(widgets: Widgets, condition: dict[str, str]) -> None:
-    """Be the controller: take the migration, rewrite the objects, and report."""
+async def _end_migration(widgets: Widgets, condition: dict[str, str], change: dict[str, Any] | None = None) -> str:
+    """Be the controller: take the migration, change it, and report. Returns its name."""
     name = ""
     async with asyncio.timeout(60):
         while not name:
@@ -419,11 +420,13 @@ async def _end_migration(widgets: Widgets, condition: dict[str, str]) -> None:
             await asyncio.sleep(0.02)
     found = await widgets.client.get(MIGRATION, name)
     assert found.get("spec", "resource") == {"group": widgets.group, "resource": "widgets"}
+    await widgets.client.patch(MIGRATION, name, MergePatch(change or {}))
     running = {"type": "Running", "status": "True", "reason": "Started"}
     for conditions in ([running], [running | {"status": "False"}, condition]):
         await widgets.client.patch(
             MIGRATION, name, MergePatch({"status": {"conditions": conditions}}), subresource="status"
         )
+    return name
 
 
 async def test_the_server_migrates(served_migrations: Widgets, capsys: pytest.CaptureFixture[str]) -> None:
@@ -435,6 +438,31 @@ async def test_the_server_migrates(served_migrations: Widgets, capsys: pytest.Ca
     assert "the server has rewritten all objects in v2" in capsys.readouterr().out
     assert await served_migrations.stored() == ["v2"]
     assert [each async for each in served_migrations.client.iterate(MIGRATION)] == []
+
+
+async def test_a_result_for_a_deleted_definition_does_not_count(
+    served_migrations: Widgets, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A killed run left its migration, then the definition was deleted and created again: its objects are not rewritten."""
+    widgets = served_migrations
+    async with Supervisor() as tasks:
+        run = tasks.start(widgets.migrated(), name="migrate")
+        held = {"metadata": {"finalizers": ["migrate.test/held"]}}  # the migration stays, as after a kill
+        left = await _end_migration(widgets, {"type": "Succeeded", "status": "True", "reason": "Done"}, held)
+    assert run.result() == 0
+    before = await widgets.client.get(CRD, widgets.name)
+    await widgets.client.delete(CRD, widgets.name)
+    await eventually(widgets.client, CRD, widgets.name, gone=True)
+    await widgets.install()
+    keys = await widgets.create(5)
+    await widgets.store_in("v2")
+    assert (await widgets.client.get(CRD, widgets.name)).generation == before.generation
+    monkeypatch.setattr("steersman.cli.migration.server_migration._PATIENCE", 0.5)
+    assert await widgets.migrated() == 0
+    assert "5 objects rewritten in v2" in capsys.readouterr().out
+    await widgets.only_new()
+    assert await widgets.keys() == set(keys)
+    await widgets.client.patch(MIGRATION, left, MergePatch({"metadata": {"finalizers": None}}))
 
 
 async def test_the_server_fails_to_migrate(served_migrations: Widgets, capsys: pytest.CaptureFixture[str]) -> None:

@@ -152,7 +152,7 @@ async def _finish(client: Client, migrated: StoredKind) -> None:
 
 async def _trim(client: Client, migrated: StoredKind) -> StoredKind:
     current = await read_definition(client, migrated.name)
-    if (current.generation, current.storage) != (migrated.generation, migrated.storage):
+    if (current.uid, current.generation, current.storage) != (migrated.uid, migrated.generation, migrated.storage):
         raise Failure(
             f"{migrated.name} changed while its objects were rewritten, so some may be stored in another version;"
             " run the command again"

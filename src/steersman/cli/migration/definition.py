@@ -36,6 +36,7 @@ class StoredKind:
     """A definition as it was read."""
 
     name: str
+    uid: str
     generation: int
     resource_version: str
     group: str
@@ -97,6 +98,7 @@ def _stored_kind(tree: Tree) -> StoredKind:
         raise Failure(f"{metadata['name']} serves no version, so its objects cannot be written; serve one first")
     return StoredKind(
         name=metadata["name"],
+        uid=metadata["uid"],
         generation=metadata["generation"],
         resource_version=metadata["resourceVersion"],
         group=spec["group"],

@@ -37,8 +37,9 @@ async def migrate_by_server(client: Client, definition: StoredKind) -> ServerRes
     kind = await _migration_kind(client)
     if kind is None:
         return ServerResult.NOT_SERVED
-    # One object for each state of the definition: a run after a kill finds that of the run before.
-    name = f"{definition.name}-{definition.generation}"
+    # One object for each state of the definition: a run after a kill finds that of the run before. The uid keeps apart
+    # a definition that was deleted and created again: a result for the former one says nothing about its objects.
+    name = f"steersman-{definition.uid}-{definition.generation}"
     wanted = Unstructured(
         {
             "apiVersion": kind.api_version,
