@@ -8,6 +8,7 @@ import signal
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from random import Random  # noqa: TID251 - seeded by the run
 from typing import Any
@@ -20,7 +21,8 @@ from samples.servers import Embedded
 from steersman import Client
 from steersman.aio import Supervisor, name_suffix
 from steersman.cli import main
-from steersman.cli.migration.definition import PROGRESS
+from steersman.cli.failure import Failure
+from steersman.cli.migration.definition import PROGRESS, read_definition, wait_until_used
 from steersman.client import MergePatch
 from steersman.errors import ApiError, Conflict, NotFound
 from steersman.objects import Kind, Unstructured
@@ -188,6 +190,20 @@ async def test_objects_reach_the_storage_version(widgets: Widgets, capsys: pytes
     assert await widgets.keys() == set(keys)
     assert await widgets.rewritten() == 0
     assert "nothing to do" in capsys.readouterr().out
+
+
+async def test_no_object_is_written_before_the_server_uses_the_storage_version(
+    widgets: Widgets, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Just after the change, the server writes objects in the former version: they would count as rewritten."""
+    definition = await read_definition(widgets.client, widgets.name)
+    await wait_until_used(widgets.client, definition)
+    with monkeypatch.context() as impatient:
+        impatient.setattr("steersman.cli.migration.definition._PATIENCE", 0)
+        with pytest.raises(Failure, match="does not store objects in v2 yet"):
+            await wait_until_used(widgets.client, replace(definition, storage="v2"))
+    await widgets.client.patch(CRD, widgets.name, MergePatch({"spec": {"versions": versions("v2", "v1", "v2")}}))
+    await wait_until_used(widgets.client, await read_definition(widgets.client, widgets.name))
 
 
 async def test_a_definition_that_changes_meanwhile_keeps_its_stored_versions(

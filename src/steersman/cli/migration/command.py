@@ -19,7 +19,14 @@ import msgspec
 from steersman.cli.console import Progress, show
 from steersman.cli.failure import Failure
 from steersman.cli.files import say
-from steersman.cli.migration.definition import DEFINITION, StoredKind, forget_progress, read_definition, trim
+from steersman.cli.migration.definition import (
+    DEFINITION,
+    StoredKind,
+    forget_progress,
+    read_definition,
+    trim,
+    wait_until_used,
+)
 from steersman.cli.migration.object_rewrites import Rewriting, Rewritten, counted, keys_of
 from steersman.cli.migration.server_migration import ServerResult, migrate_by_server
 from steersman.client import Client, discover_config, retry_on_conflict
@@ -71,6 +78,7 @@ async def _migrate(options: MigrateOptions) -> int:
         await _check_permissions(client, definition)
         if options.dry_run:
             return await _preview(client, definition, options, versions)
+        await wait_until_used(client, definition)
         if not await _by_server(client, definition, options):
             result = await _rewrite(client, definition, options)
             if result.failures:

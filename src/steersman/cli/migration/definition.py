@@ -1,6 +1,7 @@
 """The definition whose objects are migrated: its storage version, its stored versions, and how far a migration is.
 
 Guarantees
+- `wait_until_used` returns once discovery reports the storage version. Before, a rewritten object could stay in the old one.
 - `trim` removes stored versions only from the definition that was read: a change in between is refused by the server.
 - A recorded key counts only for the generation of the definition in which it was recorded. Since then every write has
   stored its object in the storage version.
@@ -8,19 +9,34 @@ Guarantees
 
 from __future__ import annotations
 
+import asyncio
+from base64 import b64encode
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any, Final
 
 import msgspec
 
 from steersman.cli.failure import Failure
 from steersman.client import Client, MergePatch
-from steersman.errors import KindNotServed
+from steersman.errors import KindNotServed, NotFound
 from steersman.objects import Kind, Tree, tree_of
 
 DEFINITION: Final = Kind("apiextensions.k8s.io/v1", "CustomResourceDefinition")
 #: The annotation of a definition that records how far a migration is.
 PROGRESS: Final = "steersman.dev/migration"
+#: Seconds until the server must use a definition, and between two reads of discovery.
+_PATIENCE: Final = 30.0
+_INTERVAL: Final = 0.2
+
+
+class _ServedResource(msgspec.Struct, rename="camel"):
+    name: str
+    storage_version_hash: str = ""
+
+
+class _ServedResources(msgspec.Struct):
+    resources: list[_ServedResource]
 
 
 class RecordedProgress(msgspec.Struct, frozen=True):
@@ -110,6 +126,29 @@ def _stored_kind(tree: Tree) -> StoredKind:
         stored=tuple(status.get("storedVersions") or ()),
         recorded=annotations.get(PROGRESS, ""),
     )
+
+
+async def wait_until_used(client: Client, definition: StoredKind) -> None:
+    """Wait until the server stores objects in the storage version: after a change it uses the former one for a moment."""
+    stored = f"{definition.group}/{definition.storage}/{definition.kind}"
+    expected = b64encode(sha256(stored.encode()).digest()[:8]).decode()
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + _PATIENCE
+    while True:
+        try:
+            answer = await client.request("GET", f"/apis/{definition.group}/{definition.served}")
+            served = msgspec.json.decode(answer, type=_ServedResources).resources
+        except NotFound:
+            served = []  # the version is new
+        hashes = {each.storage_version_hash for each in served if each.name == definition.plural}
+        if hashes == {expected}:
+            return
+        if loop.time() > deadline:
+            raise Failure(
+                f"{definition.name}: the server does not store objects in {definition.storage} yet; wait until the"
+                " definition is established, then run the command again"
+            )
+        await asyncio.sleep(_INTERVAL)
 
 
 async def record_progress(client: Client, definition: StoredKind, after: str) -> None:
