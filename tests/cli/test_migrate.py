@@ -451,7 +451,9 @@ async def test_the_server_migrates(served_migrations: Widgets, capsys: pytest.Ca
         run = tasks.start(served_migrations.migrated(), name="migrate")
         await _end_migration(served_migrations, {"type": "Succeeded", "status": "True", "reason": "Done"})
     assert run.result() == 0
-    assert "the server has rewritten all objects in v2" in capsys.readouterr().out
+    said = capsys.readouterr()
+    assert "waiting for StorageVersionMigration steersman-" in said.err
+    assert "the server has rewritten all objects in v2" in said.out
     assert await served_migrations.stored() == ["v2"]
     assert [each async for each in served_migrations.client.iterate(MIGRATION)] == []
 

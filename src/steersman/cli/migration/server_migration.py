@@ -10,6 +10,7 @@ from enum import Enum
 from typing import Final
 
 from steersman.cli.failure import Failure
+from steersman.cli.files import say
 from steersman.cli.migration.definition import StoredKind
 from steersman.client import Client
 from steersman.errors import AlreadyExists, Forbidden, KindNotServed
@@ -54,6 +55,7 @@ async def migrate_by_server(client: Client, definition: StoredKind) -> ServerRes
         pass
     except Forbidden:
         return ServerResult.FORBIDDEN
+    say(f"waiting for StorageVersionMigration {name}; after an interruption, --by-client goes on without it")
     result = await _wait(client, kind, name)
     await client.delete(kind, name, missing_ok=True)
     return result
