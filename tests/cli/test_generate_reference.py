@@ -27,7 +27,7 @@ class Port(Struct):
     protocol: Literal["TCP", "UDP"] = "TCP"
 
 class SiteSpec(Spec, rules=(Rule("self.replicas < 9", message="at most eight replicas"),)):
-    """What the site serves."""
+    """# of sites | What the site serves."""
 
     host: Annotated[str, Pattern("^(a<b|[a-z.]+)$"), Example("www.example.com")]
     """The <b>name</b> of the site."""
@@ -75,6 +75,7 @@ def test_fields(page: str) -> None:
     assert "| `ports` | list of [object](#v1-specports) |  | unique by `name` |  |" in page
     assert "| `labels` | map of string |  |  |  |" in page
     assert "### v1 spec.ports[]\n" in page
+    assert "### v1 spec\n\n\\# of sites \\| What the site serves.\n" in page
     assert r"| `name` | string |  | required | A name \| unique in the site. |" in page
     assert "| `number` | integer |  | required, at least 1, at most 65535 |  |" in page
     assert '| `protocol` | string | `"TCP"` | one of `"TCP"`, `"UDP"` |  |' in page

@@ -48,6 +48,8 @@ _SAMPLES: Final = {"date-time": "2030-01-01T00:00:00Z", "date": "2030-01-01", "d
 _ANCHOR: Final = re.compile(r"[^\w\- ]")
 #: Characters that begin something else than text in Markdown.
 _SPECIAL: Final = str.maketrans({"|": r"\|", "<": "&lt;", "\n": " "})
+#: What begins a heading, a quotation, a list, a ruler or code at the start of a line.
+_OPENING: Final = re.compile(r"^(?:#|>|[-+*](?= )|---|~~~|```)")
 
 
 def generate_reference(modules: Sequence[str], *, output: str | None = None, check: bool = False) -> int:
@@ -276,7 +278,7 @@ def _anchor(heading: str) -> str:
 
 
 def _text(text: str) -> str:
-    return text.strip().translate(_SPECIAL)
+    return _OPENING.sub(r"\\\g<0>", text.strip().translate(_SPECIAL))
 
 
 def _json(value: Any) -> str:
