@@ -147,7 +147,7 @@ class _Definition:
                 continue
             if name in self._stored:
                 reason = "objects are stored in it: the server refuses a definition without it"
-                advice = f"serve another version, then run steersman migrate {self._name}"
+                advice = f"store objects in another version, run steersman migrate {self._name}, then remove it"
             else:
                 reason, advice = "clients use it", "set served=False first, when no client uses it"
                 if not self._now[name].get("served"):
