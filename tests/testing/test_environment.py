@@ -67,6 +67,8 @@ def test_a_version_comes_from_the_cache_whatever_the_variables_name(tmp_path) ->
         EngineError, match=r"'v1\.34\.10' is not a minor version of Kubernetes: write one such as 1\.35"
     ):
         Environment.read(variables, kubernetes="v1.34.10")
+    with pytest.raises(EngineError, match=r"so Kubernetes 1\.34 cannot be chosen: unset the variable"):
+        Environment.read({**variables, "USE_EXISTING_CLUSTER": "true"}, kubernetes="1.34")
 
 
 def test_a_file_that_cannot_be_run_is_no_program(tmp_path) -> None:

@@ -47,6 +47,11 @@ class Environment:
         given = dict(os.environ if variables is None else variables)
         if kubernetes is not None and re.fullmatch(r"\d+\.\d+", kubernetes) is None:
             raise EngineError(f"{kubernetes!r} is not a minor version of Kubernetes: write one such as 1.35")
+        if kubernetes is not None and _is_true(given, "USE_EXISTING_CLUSTER"):
+            raise EngineError(
+                f"USE_EXISTING_CLUSTER uses a cluster in its own version, so Kubernetes {kubernetes} cannot be chosen:"
+                " unset the variable, or ask for no version"
+            )
         return cls(
             variables=given,
             kubernetes=kubernetes,
