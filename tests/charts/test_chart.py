@@ -116,7 +116,7 @@ def test_values_are_filled_in(chart: Path, major: Major):
     assert pod["metadata"]["annotations"]["example.com/team"] == "web"
     assert found["ServiceAccount", "site-operator"]["metadata"]["annotations"]["example.com/role"] == "writer"
     policy = found["NetworkPolicy", "site-operator"]["spec"]
-    assert policy["ingress"][0]["from"] == []
+    assert policy["ingress"] == [{"ports": [{"protocol": "TCP", "port": 9443}]}], "an empty `from` would admit all"
     assert policy["egress"][1:] == [{"ports": [{"protocol": "TCP", "port": 6443}]}, {"ports": [{"port": 5432}]}]
     (webhook,) = found["ValidatingWebhookConfiguration", "site-operator"]["webhooks"]
     assert webhook["clientConfig"]["service"]["namespace"] == "123"

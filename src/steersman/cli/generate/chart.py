@@ -10,6 +10,7 @@ Guarantees
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -182,7 +183,9 @@ def _open_deployment(template: ChartTemplate, tree: Tree) -> None:
 def _open_network_policy(template: ChartTemplate, tree: Tree) -> None:
     """Replace what values decide in the NetworkPolicy."""
     spec = tree["spec"]
-    spec["ingress"][0]["from"] = template.value("toJson .Values.networkPolicy.metricsFrom")
+    # a rule with an empty `from` would admit every client
+    rule = f"- {{from: {{{{ toJson . }}}}, ports: {json.dumps(spec['ingress'][0]['ports'])}}}"
+    spec["ingress"][0] = template.lines("{{- with .Values.networkPolicy.metricsFrom }}", rule, "{{- end }}")
     spec["egress"][1]["ports"] = []
     template.add_items(
         spec["egress"][1]["ports"], ".Values.networkPolicy.apiServerPorts", "{protocol: TCP, port: {{ int . }}}"

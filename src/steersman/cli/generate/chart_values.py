@@ -63,7 +63,9 @@ def chart_values(*, image: str, replicas: int, resources: Tree, metrics_from: li
         "serviceAccount": {"annotations": ChartValue("Such as the role of a cloud.", _TEXTS, {})},
         "networkPolicy": {
             "enabled": ChartValue("", _YES_NO, True),
-            "metricsFrom": ChartValue("Who may read metrics: peers of a NetworkPolicy.", _OBJECTS, metrics_from),
+            "metricsFrom": ChartValue(
+                "Who may read metrics: peers of a NetworkPolicy; no client if empty.", _OBJECTS, metrics_from
+            ),
             "apiServerPorts": ChartValue(
                 "Where the API server itself listens; keep the port of your cluster.",
                 {"type": "array", "items": _PORT, "minItems": 1},
