@@ -133,6 +133,11 @@ def test_a_wrong_value_is_refused_in_words(chart: Path, major: Major):
     assert "at '/replicas': got string, want integer" in said
     assert "additional properties 'replica' not allowed" in said
     assert "at '/networkPolicy/apiServerPorts/0': maximum: got 99,999, want 65,535" in said
+    # null removes a default: no replica would run, and a rule without ports would allow all of them
+    nulls = ("--set", "replicas=null", "--set", "networkPolicy.apiServerPorts=null", "--set", "crds=null")
+    said = run_helm(major, "template", chart, "--kube-version", "1.36", *nulls, code=1)
+    assert "at '': missing properties 'replicas', 'crds'" in said
+    assert "at '/networkPolicy': missing property 'apiServerPorts'" in said
 
 
 def test_a_chart_is_compared(chart: Path, capsys: pytest.CaptureFixture[str]):

@@ -26,6 +26,8 @@ class ChartValue(msgspec.Struct, frozen=True):
     comment: str
     schema: Tree
     default: Any
+    #: Whether null is refused: helm would fill in 0, or leave out what limits.
+    required: bool = False
 
 
 #: Values by name; a mapping is a value with values inside.
@@ -37,7 +39,9 @@ def chart_values(*, image: str, replicas: int, resources: Tree, metrics_from: li
     repository, tag, digest = _image_parts(image)
     return {
         "image": {
-            "repository": ChartValue("The image without tag or digest.", {**_TEXT, "minLength": 1}, repository),
+            "repository": ChartValue(
+                "The image without tag or digest.", {**_TEXT, "minLength": 1}, repository, required=True
+            ),
             "tag": ChartValue("Ignored if there is a digest.", _TEXT, tag),
             "digest": ChartValue(
                 "Pins the image: sha256:...", {**_TEXT, "pattern": "^(sha256:[0-9a-f]{64})?$"}, digest
@@ -46,7 +50,10 @@ def chart_values(*, image: str, replicas: int, resources: Tree, metrics_from: li
         },
         "imagePullSecrets": ChartValue("Such as [{name: registry}].", _OBJECTS, []),
         "replicas": ChartValue(
-            "One leads, the others are on standby.", {"type": "integer", "minimum": 0, "maximum": 100}, replicas
+            "One leads, the others are on standby.",
+            {"type": "integer", "minimum": 0, "maximum": 100},
+            replicas,
+            required=True,
         ),
         "resources": ChartValue("", _MAP, resources),
         "args": ChartValue(
@@ -70,6 +77,7 @@ def chart_values(*, image: str, replicas: int, resources: Tree, metrics_from: li
                 "Where the API server itself listens; keep the port of your cluster.",
                 {"type": "array", "items": _PORT, "minItems": 1},
                 ports,
+                required=True,
             ),
             "egress": ChartValue("Further rules, for an operator that calls other services.", _OBJECTS, []),
         },
@@ -123,4 +131,5 @@ def _schema(values: Values) -> Tree:
         else _schema(value)
         for name, value in values.items()
     }
-    return {"type": "object", "additionalProperties": False, "properties": properties}
+    required = [name for name, value in values.items() if not isinstance(value, ChartValue) or value.required]
+    return {"type": "object", "additionalProperties": False, "required": required, "properties": properties}
