@@ -82,6 +82,12 @@ class Life:
         path = f"/apis/apps/v1/namespaces/{self._name}/deployments/{self._name}"
         return (await self._api.made("GET", path))["spec"]
 
+    async def restart(self) -> None:
+        """Restart the Pods of the running release."""
+        path = f"/apis/apps/v1/namespaces/{self._name}/deployments/{self._name}"
+        restarted = {"spec": {"template": {"metadata": {"annotations": {"kubectl.kubernetes.io/restartedAt": "now"}}}}}
+        await self._api.made("PATCH", path, restarted, content_type=MERGE)
+
     async def readable(self) -> str:
         found = (await self.deployment())["template"]["metadata"]["annotations"]["steersman.dev/readable-versions"]
         return found.replace(f"sites.{self._group}/", "")
@@ -153,6 +159,7 @@ async def test_a_release_lives_and_no_data_is_lost(cluster: Cluster, here: Path,
     assert await life.spec("shop") == {"image": "nginx", "tls": True}
 
     await cluster.install_definitions(third)
+    await life.restart()
     await cluster.helm("upgrade", name, third, *at)
     assert sorted((await life.definition())["status"]["storedVersions"]) == ["v1", "v2"]
     assert sorted((await life.readable()).split()) == ["v1", "v2"]

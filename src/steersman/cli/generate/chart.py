@@ -197,10 +197,10 @@ def _guard(name: str, roles: Iterable[Tree], definitions: Iterable[str]) -> list
     """The policy that refuses a release which cannot read the stored versions of objects, and its bindings.
 
     helm goes on after a refusal: the roles are guarded too, so that the running release keeps its permissions.
+    Objects of the running release can be changed as long as they keep their versions: newer definitions are installed
+    first, and the release must still restart, and be deleted, until it is upgraded.
     """
     api, own = "admissionregistration.k8s.io/v1", f"{name}-stored-versions"
-    metadata = "(has(object.spec) && has(object.spec.template) ? object.spec.template.metadata : object.metadata)"
-    readable = f"{metadata}.?annotations[?'{READABLE}'].orValue('')"
     unreadable = (
         "params.status.storedVersions.filter(version,"
         " !((params.metadata.name + '/' + version) in variables.readable.split(' ')))"
@@ -209,19 +209,6 @@ def _guard(name: str, roles: Iterable[Tree], definitions: Iterable[str]) -> list
         "'objects of ' + params.metadata.name + ' are stored in ' + variables.unreadable.join(', ') + ', which this release"
         " cannot read: deploy a release that can, or first store them in a version of this one'"
     )
-    guarded = {("apps", "deployments"): [name], ("", "serviceaccounts"): [name]}
-    for role in roles:
-        guarded.setdefault(("rbac.authorization.k8s.io", _ROLES[role["kind"]]), []).append(role["metadata"]["name"])
-    rules = [
-        {
-            "apiGroups": [group],
-            "apiVersions": ["v1"],
-            "resources": [resource],
-            "operations": ["CREATE", "UPDATE"],
-            "resourceNames": names,
-        }
-        for (group, resource), names in guarded.items()
-    ]
     policy: Tree = {
         "apiVersion": api,
         "kind": "ValidatingAdmissionPolicy",
@@ -229,17 +216,15 @@ def _guard(name: str, roles: Iterable[Tree], definitions: Iterable[str]) -> list
         "spec": {
             "failurePolicy": "Fail",
             "paramKind": {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition"},
-            "matchConstraints": {
-                "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": NAMESPACE}},
-                "resourceRules": rules,
-            },
+            "matchConstraints": _guarded(name, roles),
             "variables": [
-                {"name": "readable", "expression": readable},
+                {"name": "readable", "expression": _readable_in("object")},
+                {"name": "before", "expression": f"oldObject == null ? '' : {_readable_in('oldObject')}"},
                 {"name": "unreadable", "expression": unreadable},
             ],
             "validations": [
                 {
-                    "expression": "variables.readable == '' || variables.unreadable.size() == 0",
+                    "expression": "variables.readable in ['', variables.before] || variables.unreadable.size() == 0",
                     "messageExpression": message,
                 }
             ],
@@ -259,6 +244,35 @@ def _guard(name: str, roles: Iterable[Tree], definitions: Iterable[str]) -> list
         for definition in definitions
     ]
     return [policy, *bindings]
+
+
+def _guarded(name: str, roles: Iterable[Tree]) -> Tree:
+    """The objects of a release that the policy guards, in all namespaces of its roles."""
+    guarded = {("apps", "deployments"): {name: None}, ("", "serviceaccounts"): {name: None}}
+    namespaces = {NAMESPACE: None}
+    for role in roles:
+        place = ("rbac.authorization.k8s.io", _ROLES[role["kind"]])
+        guarded.setdefault(place, {})[role["metadata"]["name"]] = None
+        if "namespace" in role["metadata"]:
+            namespaces[role["metadata"]["namespace"]] = None
+    rules = [
+        {
+            "apiGroups": [group],
+            "apiVersions": ["v1"],
+            "resources": [resource],
+            "operations": ["CREATE", "UPDATE"],
+            "resourceNames": list(names),
+        }
+        for (group, resource), names in guarded.items()
+    ]
+    own = {"key": "kubernetes.io/metadata.name", "operator": "In", "values": list(namespaces)}
+    return {"namespaceSelector": {"matchExpressions": [own]}, "resourceRules": rules}
+
+
+def _readable_in(name: str) -> str:
+    """An expression of CEL for the versions that the release of an object can read."""
+    metadata = f"(has({name}.spec) && has({name}.spec.template) ? {name}.spec.template.metadata : {name}.metadata)"
+    return f"{metadata}.?annotations[?'{READABLE}'].orValue('')"
 
 
 def _chart_yaml(name: str, version: str) -> str:
