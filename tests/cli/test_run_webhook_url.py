@@ -18,9 +18,12 @@ import yaml
 from samples.ports import free_port, own_address
 from steersman import Client
 from steersman.cli import main
-from steersman.errors import ApiError, Forbidden, NotFound
+from steersman.errors import ApiError, Forbidden, NotFound, ProtocolError
 from steersman.objects import Kind, Unstructured
 from steersman.testing import Engine
+from steersman.transport import Response, Transport, TransportWrapper
+from steersman.webhooks import WebhookEndpoint, WebhookRegistration, webhook_address
+from steersman.wire import HttpRequest
 
 OPERATOR = '''
 from steersman import Manager, Resource, Spec
@@ -156,6 +159,52 @@ async def test_the_registration_of_a_service_is_back_at_the_end(
         definition = await client.get(*places[0])
         definition["spec"]["conversion"] = {"strategy": "None"}
         await client.update(definition)
+
+
+class Refusing(TransportWrapper):
+    """A transport over which a MutatingWebhookConfiguration can be written once."""
+
+    def __init__(self, inner: Transport) -> None:
+        super().__init__(inner)
+        self._written = False
+
+    async def send(self, request: HttpRequest, **options: Any) -> Response:
+        if request.method == "PUT" and "/mutatingwebhookconfigurations/" in request.path:
+            if self._written:
+                raise ProtocolError("refused")
+            self._written = True
+        return await super().send(request, **options)
+
+
+async def taken_once(client: Client, hooks: Any, name: str) -> None:
+    async with webhook_address("https://127.0.0.1:944", client) as address:
+        await address.take(hooks, name)
+
+
+async def test_one_registration_that_stays_keeps_no_other_one(
+    engine: Engine, crd_group: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Webhooks with failurePolicy Fail block writes: each one that can be restored is restored."""
+    scope: dict[str, Any] = {"__name__": "laptop"}
+    exec(OPERATOR.replace("GROUP", crd_group), scope)
+    hooks = scope["manager"].webhooks.hooks
+    registration = WebhookRegistration(hooks, WebhookEndpoint(service="default/hooks"), name=crd_group)
+    async with engine.client(field_manager="tests") as client:
+        for tree in registration.configurations():
+            await client.create(Unstructured(tree))
+        before = registered(await client.get(VALIDATING, crd_group))
+        with pytest.raises(ExceptionGroup, match="some webhooks are still registered"):
+            await taken_once(client.with_transport(Refusing), hooks, crd_group)
+        assert registered(await client.get(VALIDATING, crd_group)) == before
+        assert f"MutatingWebhookConfiguration {crd_group} may still name https://127.0.0.1:944" in caplog.text
+        async with webhook_address("https://127.0.0.1:944", client) as address:
+            await address.take(hooks, crd_group)
+            other = await client.get(VALIDATING, crd_group)
+            other["webhooks"][0]["clientConfig"]["url"] = "https://127.0.0.1:9443/validate"
+            await client.update(other)
+        assert "127.0.0.1:9443" in str(registered(await client.get(VALIDATING, crd_group))), "of another run"
+        for kind in (MUTATING, VALIDATING):
+            await client.delete(kind, crd_group)
 
 
 def yaml_trees(file: Path) -> list[dict[str, Any]]:

@@ -22,7 +22,7 @@ from typing import Any, cast
 from urllib.parse import urlsplit
 
 from steersman.client import Client, retry_on_conflict
-from steersman.errors import NotFound
+from steersman.errors import ApiError, NotFound
 from steersman.objects import Kind, Tree, Unstructured
 from steersman.transport import CertificateIssuer, ServerTls
 from steersman.webhooks.endpoint import WebhookEndpoint
@@ -54,10 +54,20 @@ class WebhookAddress:
             await self._take(_CRD, crd, ["spec", "conversion"], registration.conversion())
 
     async def give_back(self) -> None:
-        """Undo what `take` and the registration of this run have changed."""
+        """Undo what `take` and the registration of this run have changed; an error for one object stops no other one."""
+        failed: list[ApiError] = []
         for (kind, name), place in self._taken.items():
-            with suppress(NotFound):
-                await retry_on_conflict(partial(self._give_back, kind, name, place))
+            try:
+                with suppress(NotFound):
+                    await retry_on_conflict(partial(self._give_back, kind, name, place))
+            except ApiError as error:
+                failed.append(error)
+                _log.error(
+                    "%s %s may still name %s, where nothing answers: run the command again and stop it",
+                    *(kind.kind, name, self.endpoint.url),
+                )
+        if failed:
+            raise ExceptionGroup("some webhooks are still registered at this address", failed)
 
     async def _take(self, kind: Kind, name: str, place: list[str], wanted: Any) -> None:
         self._taken[kind, name] = place
@@ -80,7 +90,7 @@ class WebhookAddress:
 
     async def _give_back(self, kind: Kind, name: str, place: list[str]) -> None:
         live = await self._client.get(kind, name)
-        if not any(url.startswith(self.endpoint.url) for url in _urls(live.get(*place))):
+        if not any(url.startswith(f"{self.endpoint.url}/") for url in _urls(live.get(*place))):
             return
         before = live.get("metadata", "annotations", BEFORE)
         if before is not None:
