@@ -221,6 +221,7 @@ def registered(live: Unstructured) -> Any:
     ("arguments", "words"),
     [
         (["--webhook-url", "http://laptop:9443"], '--webhook-url: url="http://laptop:9443" must begin with https://'),
+        (["--webhook-url", "https://laptop:99999"], '--webhook-url: url="https://laptop:99999": Port out of range'),
         (["--webhook-url", "https://a:1", "--install-local"], "pass only one of --webhook-url, --webhook-service and"),
         (["--webhook-service", "hooks"], '--webhook-service: service="hooks" has no namespace'),
     ],

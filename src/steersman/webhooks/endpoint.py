@@ -51,6 +51,10 @@ class WebhookEndpoint:
             raise ValueError(f'service="{self.service}" has no namespace; write service="NAMESPACE/{self.service}"')
         if self.url and (urlsplit(self.url).scheme != "https" or not urlsplit(self.url).hostname):
             raise ValueError(f'url="{self.url}" must begin with https:// and name a host')
+        try:
+            _ = urlsplit(self.url).port
+        except ValueError as error:
+            raise ValueError(f'url="{self.url}": {error}') from None
         if self.tls is not None and self.client_ca_file is not None:
             raise ValueError(
                 "with tls=, pass the client CA there: tls=ServerTls(..., client_ca_file=..., require_client=True)"
