@@ -151,3 +151,17 @@ def test_a_chart_is_compared(chart: Path, capsys: pytest.CaptureFixture[str]):
     assert "chart/values.yaml differs" in capsys.readouterr().err
     assert main([*command, "--version", "1"]) == 2
     assert "--version 1: a chart has a version of three numbers, such as 1.4.0" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["web.example.com", "a" * 55, "site: operator", "-site"])
+def test_a_name_that_no_service_can_have_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str
+):
+    """The server would refuse the Service of the metrics after it has created other objects."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    monkeypatch.delitem(sys.modules, "wrongly_named", raising=False)
+    (tmp_path / "wrongly_named.py").write_text(f"from steersman import Manager\nmanager = Manager(name={name!r})\n")
+    assert main(["generate", "chart", "wrongly_named", "--directory", "chart"]) == 1
+    assert f"wrongly_named: {name!r} cannot name a Service and a label; use up to 54" in capsys.readouterr().err
+    assert not (tmp_path / "chart").exists()

@@ -218,7 +218,11 @@ def test_a_kind_hides_no_variable_of_the_project(here: Path, name: str):
     [
         (
             ["Site Operator"],
-            "'Site Operator' is not a valid project name: use lower case letters, digits and -, such as site-operator",
+            "'Site Operator' is not a valid project name: use up to 54 lower case letters, digits and -, such as site-operator",
+        ),
+        (
+            ["a" * 55],
+            f"'{'a' * 55}' is not a valid project name: use up to 54 lower case letters, digits and -, such as site-operator",
         ),
         (
             ["test-operator"],

@@ -26,11 +26,10 @@ from steersman.cli.generate.chart import chart_files
 from steersman.cli.generate.crds import crds_yaml
 from steersman.cli.generate.rbac import rbac_yaml
 from steersman.cli.generate.webhooks import webhooks_yaml
-from steersman.cli.generate.workload import Workload
+from steersman.cli.generate.workload import NAME, Workload
 from steersman.cli.targets.modules import load_module
 from steersman.objects import plural_of
 
-_NAME = re.compile(r"[a-z](?:[a-z0-9-]*[a-z0-9])?")
 _KIND = re.compile(r"[A-Z][A-Za-z0-9]*")
 _GROUP = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)+")
 
@@ -135,9 +134,10 @@ def new_project(name: str, *, kind: str | None, group: str, webhooks: bool = Fal
 
 def project_of(name: str, *, kind: str | None, group: str, webhooks: bool = False, chart: bool = False) -> Project:
     """The names of a project; raises for an invalid one."""
-    if not _NAME.fullmatch(name):
+    if not NAME.fullmatch(name):
         raise Misuse(
-            f"{name!r} is not a valid project name: use lower case letters, digits and -, such as site-operator"
+            f"{name!r} is not a valid project name: use up to 54 lower case letters, digits and -, such as"
+            " site-operator"
         )
     package = name.replace("-", "_")
     if keyword.iskeyword(package) or package in sys.stdlib_module_names or package in {"steersman", "tests"}:

@@ -26,7 +26,7 @@ from steersman.cli.generate.chart_values import Values, chart_values, values_sch
 from steersman.cli.generate.crds import crds_yaml
 from steersman.cli.generate.rbac import Also, additional_permissions, rbac_yaml, say_what_to_bind
 from steersman.cli.generate.webhooks import webhooks_yaml
-from steersman.cli.generate.workload import Workload
+from steersman.cli.generate.workload import NAME, Workload
 from steersman.cli.targets.managers import declared_manager
 from steersman.golang import YamlDumper
 from steersman.manager import Manager
@@ -59,6 +59,11 @@ def generate_chart(
     manager = declared_manager(target)
     if not manager.name:
         raise Failure(f'{target} has no name, which its objects need; write Manager(name="...")')
+    if not NAME.fullmatch(manager.name):
+        raise Failure(
+            f"{target}: {manager.name!r} cannot name a Service and a label; use up to 54 lower case letters, digits and -,"
+            ' such as Manager(name="site-operator")'
+        )
     say_what_to_bind(manager, beside)
     files = chart_files(manager, target=target, image=image or "", version=version, also=beside)
     folder = Path(directory)

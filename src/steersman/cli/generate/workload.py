@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from importlib import resources
 
 import msgspec
@@ -13,6 +14,8 @@ from steersman.manager import Manager
 from steersman.objects import Key
 from steersman.webhooks import WebhookEndpoint
 
+#: A name for all objects: the longest is that of the Service NAME-webhooks, with at most 63 characters.
+NAME = re.compile(r"[a-z](?:[a-z0-9-]{0,52}[a-z0-9])?")
 _MANIFESTS = ("deployment", "metrics", "network-policy")
 #: The port of health, metrics and the debug page.
 _PORT = 8443
