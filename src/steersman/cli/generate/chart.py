@@ -67,11 +67,12 @@ def generate_chart(
     say_what_to_bind(manager, beside)
     files = chart_files(manager, target=target, image=image or "", version=version, also=beside)
     folder = Path(directory)
-    for place in ("crds", "templates"):
-        for file in sorted((folder / place).glob("*")):
-            if file.relative_to(folder).as_posix() not in files:
-                say(f"{file} is not of this chart any more; remove it")
-    return write_files({folder / place: text for place, text in files.items()}, check=check)
+    found = [file for place in ("crds", "templates") for file in sorted((folder / place).glob("*"))]
+    leftover = [file for file in found if file.relative_to(folder).as_posix() not in files]
+    for file in leftover:
+        say(f"{file} is no longer part of the chart, and helm would install it; remove it")
+    code = write_files({folder / place: text for place, text in files.items()}, check=check)
+    return 1 if check and leftover else code
 
 
 def chart_files(
