@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,23 @@ from charts.programs import HELM_VERSIONS, Major, helm
 from steersman.cli import main
 
 DIGEST = f"sha256:{'a' * 64}"
+UNELECTED = """
+from steersman import Manager, ObjectMeta, Resource, Spec, generates
+from steersman.kinds.core_v1 import ConfigMap
+
+class SiteSpec(Spec):
+    image: str
+
+class Site(Resource[SiteSpec, None], group="unelected.example.com", version="v1"):
+    '''A web site.'''
+
+@generates(Site, children=(ConfigMap,))
+def pages(site: Site) -> list[ConfigMap]:
+    return [ConfigMap(metadata=ObjectMeta(name=site.key.name))]
+
+manager = Manager(name="unelected", namespaces=("team-a", "team-b"))
+manager.add(pages)
+"""
 WITH_HELM = pytest.mark.parametrize("major", HELM_VERSIONS)
 
 
@@ -167,3 +185,15 @@ def test_a_name_that_no_service_can_have_is_refused(
     assert main(["generate", "chart", "wrongly_named", "--directory", "chart"]) == 1
     assert f"wrongly_named: {name!r} cannot name a Service and a label; use up to 54" in capsys.readouterr().err
     assert not (tmp_path / "chart").exists()
+
+
+def test_a_manager_without_leader_election_has_one_replica(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Two replicas would both act; and the policy guards its Roles in each of its namespaces."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    monkeypatch.delitem(sys.modules, "unelected", raising=False)
+    (tmp_path / "unelected.py").write_text(UNELECTED)
+    assert main(["generate", "chart", "unelected", "--directory", "chart"]) == 0
+    assert yaml.safe_load((tmp_path / "chart" / "values.yaml").read_text())["replicas"] == 1
+    policy = (tmp_path / "chart" / "templates" / "stored-versions.yaml").read_text()
+    assert re.search(r"values:\n +- {{ .Release.Namespace \| quote }}\n +- team-a\n +- team-b\n", policy)

@@ -92,7 +92,7 @@ def chart_files(
     trees = {name: _trees(text) for name, text in {**workload.manifests(), "rbac": rbac}.items()}
     if manager.webhooks.hooks:
         trees["webhooks"] = _trees(webhooks_yaml(manager, target=target))
-    values = _values(trees, workload.image)
+    values = _values(manager, trees, workload.image)
     readable = " ".join(
         f"{name}/{each['name']}" for name, (_, crd) in definitions.items() for each in crd["spec"]["versions"]
     )
@@ -145,12 +145,14 @@ def _workload(manager: Manager, image: str) -> Workload:
     return workload
 
 
-def _values(trees: Mapping[str, list[Tree]], image: str) -> Values:
+def _values(manager: Manager, trees: Mapping[str, list[Tree]], image: str) -> Values:
     """The values of the chart, with what the manifests say as their defaults."""
     spec, policy = trees["deployment"][0]["spec"], trees["network-policy"][0]["spec"]
+    elects = manager.statistics(keys=0).leader is not None or not manager.blueprints
     return chart_values(
         image=image,
-        replicas=spec["replicas"],
+        # without leader election, two replicas would both act
+        replicas=spec["replicas"] if elects else 1,
         resources=spec["template"]["spec"]["containers"][0]["resources"],
         metrics_from=policy["ingress"][0]["from"],
         ports=[each["port"] for each in policy["egress"][1]["ports"]],

@@ -50,7 +50,7 @@ def chart_values(*, image: str, replicas: int, resources: Tree, metrics_from: li
         },
         "imagePullSecrets": ChartValue("Such as [{name: registry}].", _OBJECTS, []),
         "replicas": ChartValue(
-            "One leads, the others are on standby.",
+            "With leader election, one leads and the others are on standby; without it, all of them act.",
             {"type": "integer", "minimum": 0, "maximum": 100},
             replicas,
             required=True,
