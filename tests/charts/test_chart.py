@@ -138,9 +138,10 @@ def test_values_are_filled_in(chart: Path, major: Major):
     assert policy["egress"][1:] == [{"ports": [{"protocol": "TCP", "port": 6443}]}, {"ports": [{"port": 5432}]}]
     (webhook,) = found["ValidatingWebhookConfiguration", "site-operator"]["webhooks"]
     assert webhook["clientConfig"]["service"]["namespace"] == "123"
-    assert ("NetworkPolicy", "site-operator") not in by_name(
-        rendered(major, chart, "--set", "networkPolicy.enabled=false")
-    )
+    found = by_name(rendered(major, chart, "--set", "networkPolicy.enabled=false", "--set", "image.tag="))
+    assert ("NetworkPolicy", "site-operator") not in found
+    (container,) = found["Deployment", "site-operator"]["spec"]["template"]["spec"]["containers"]
+    assert container["image"] == "site-operator:0.1.0", "an image cannot end with a colon"
 
 
 @WITH_HELM

@@ -177,7 +177,7 @@ def _open_deployment(template: ChartTemplate, tree: Tree) -> None:
     tree["spec"]["replicas"] = template.value("int .Values.replicas")
     container["image"] = template.value(
         'printf (ternary "%s:%s" "%s@%s" (empty .Values.image.digest)) .Values.image.repository'
-        " (.Values.image.digest | default .Values.image.tag) | quote"
+        ' (.Values.image.digest | default .Values.image.tag | default (.Chart.AppVersion | replace "+" "_")) | quote'
     )
     container["resources"] = template.value("toJson .Values.resources")
     template.add_items(container["args"], ".Values.args", "{{ . | quote }}")

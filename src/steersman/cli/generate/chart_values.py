@@ -42,7 +42,7 @@ def chart_values(*, image: str, replicas: int, resources: Tree, metrics_from: li
             "repository": ChartValue(
                 "The image without tag or digest.", {**_TEXT, "minLength": 1}, repository, required=True
             ),
-            "tag": ChartValue("Ignored if there is a digest.", _TEXT, tag),
+            "tag": ChartValue("The version of the operator if empty; ignored if there is a digest.", _TEXT, tag),
             "digest": ChartValue(
                 "Pins the image: sha256:...", {**_TEXT, "pattern": "^(sha256:[0-9a-f]{64})?$"}, digest
             ),
