@@ -103,9 +103,12 @@ def test_values_are_filled_in(chart: Path, major: Major):
         "volumes": [{"name": "tls", "secret": {"secretName": "tls"}}],
         "volumeMounts": [{"name": "tls", "mountPath": "/tls"}],
         "podAnnotations": {"example.com/team": "web"},
+        "podLabels": {"example.com/identity": "true"},
+        "podSecurityContext": {"fsGroup": None, "runAsUser": 1000},
         "nodeSelector": {"disk": "ssd"},
         "tolerations": [{"key": "spot", "operator": "Exists"}],
         "affinity": {"nodeAffinity": {}},
+        "topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway"}],
         "priorityClassName": "high",
         "serviceAccount": {"annotations": {"example.com/role": "writer"}},
         "networkPolicy": {"apiServerPorts": [6443], "metricsFrom": [], "egress": [{"ports": [{"port": 5432}]}]},
@@ -129,8 +132,12 @@ def test_values_are_filled_in(chart: Path, major: Major):
     assert container["resources"]["limits"] == {"memory": "1Gi"}
     for name in ("env", "volumeMounts"):
         assert container[name] == values[name]
-    for name in ("volumes", "nodeSelector", "tolerations", "affinity", "priorityClassName", "imagePullSecrets"):
+    places = ("nodeSelector", "tolerations", "affinity", "topologySpreadConstraints", "priorityClassName")
+    for name in ("volumes", "imagePullSecrets", *places):
         assert pod["spec"][name] == values[name]
+    assert pod["metadata"]["labels"] == {"app.kubernetes.io/name": "site-operator", "example.com/identity": "true"}
+    security = {"runAsNonRoot": True, "runAsUser": 1000, "seccompProfile": {"type": "RuntimeDefault"}}
+    assert pod["spec"]["securityContext"] == security
     assert pod["metadata"]["annotations"]["example.com/team"] == "web"
     assert found["ServiceAccount", "site-operator"]["metadata"]["annotations"]["example.com/role"] == "writer"
     policy = found["NetworkPolicy", "site-operator"]["spec"]

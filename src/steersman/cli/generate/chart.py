@@ -36,6 +36,7 @@ from steersman.webhooks import WebhookEndpoint
 #: The annotation of Pods, their account and its roles with the versions that the release can read, as ``PLURAL.GROUP/VERSION``.
 READABLE = "steersman.dev/readable-versions"
 _ROLES = {"ClusterRole": "clusterroles", "Role": "roles"}
+_SCHEDULING = ("nodeSelector", "tolerations", "affinity", "topologySpreadConstraints", "priorityClassName")
 _HEADING = "# Written by `steersman generate chart {target}`: generate it again, do not edit it.\n"
 #: As helm wants it: three numbers, and what may follow them.
 _VERSION = re.compile(r"\d+\.\d+\.\d+(?:-[0-9A-Za-z.-]+)?(?:\+[0-9A-Za-z.-]+)?")
@@ -154,6 +155,7 @@ def _values(manager: Manager, trees: Mapping[str, list[Tree]], image: str) -> Va
         # without leader election, two replicas would both act
         replicas=spec["replicas"] if elects else 1,
         resources=spec["template"]["spec"]["containers"][0]["resources"],
+        security=spec["template"]["spec"]["securityContext"],
         metrics_from=policy["ingress"][0]["from"],
         ports=[each["port"] for each in policy["egress"][1]["ports"]],
     )
@@ -180,11 +182,13 @@ def _open_deployment(template: ChartTemplate, tree: Tree) -> None:
         ' (.Values.image.digest | default .Values.image.tag | default (.Chart.AppVersion | replace "+" "_")) | quote'
     )
     container["resources"] = template.value("toJson .Values.resources")
+    spec["securityContext"] = template.value("toJson .Values.podSecurityContext")
+    template.add_entries(tree["spec"]["template"]["metadata"]["labels"], ".Values.podLabels")
     template.add_items(container["args"], ".Values.args", "{{ . | quote }}")
     template.add_optional(container, "imagePullPolicy", ".Values.image.pullPolicy")
     for name in ("env", "volumeMounts"):
         template.add_optional(container, name, f".Values.{name}")
-    for name in ("imagePullSecrets", "volumes", "nodeSelector", "tolerations", "affinity", "priorityClassName"):
+    for name in ("imagePullSecrets", "volumes", *_SCHEDULING):
         template.add_optional(spec, name, f".Values.{name}")
 
 

@@ -34,7 +34,9 @@ class ChartValue(msgspec.Struct, frozen=True):
 Values: TypeAlias = Mapping[str, "ChartValue | Values"]
 
 
-def chart_values(*, image: str, replicas: int, resources: Tree, metrics_from: list[Tree], ports: list[int]) -> Values:
+def chart_values(
+    *, image: str, replicas: int, resources: Tree, security: Tree, metrics_from: list[Tree], ports: list[int]
+) -> Values:
     """All values; their defaults are those of the manifests."""
     repository, tag, digest = _image_parts(image)
     return {
@@ -63,9 +65,12 @@ def chart_values(*, image: str, replicas: int, resources: Tree, metrics_from: li
         "volumes": ChartValue("", _OBJECTS, []),
         "volumeMounts": ChartValue("", _OBJECTS, []),
         "podAnnotations": ChartValue("", _TEXTS, {}),
+        "podLabels": ChartValue("Such as azure.workload.identity/use.", _TEXTS, {}),
+        "podSecurityContext": ChartValue("On OpenShift, set fsGroup to null: it chooses the group.", _MAP, security),
         "nodeSelector": ChartValue("", _TEXTS, {}),
         "tolerations": ChartValue("", _OBJECTS, []),
         "affinity": ChartValue("", _MAP, {}),
+        "topologySpreadConstraints": ChartValue("", _OBJECTS, []),
         "priorityClassName": ChartValue("", _TEXT, ""),
         "serviceAccount": {"annotations": ChartValue("Such as the role of a cloud.", _TEXTS, {})},
         "networkPolicy": {
