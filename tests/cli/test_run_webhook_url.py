@@ -203,8 +203,29 @@ async def test_one_registration_that_stays_keeps_no_other_one(
             other["webhooks"][0]["clientConfig"]["url"] = "https://127.0.0.1:9443/validate"
             await client.update(other)
         assert "127.0.0.1:9443" in str(registered(await client.get(VALIDATING, crd_group))), "of another run"
+        await taken_once(client, hooks, crd_group)
+        assert f"ValidatingWebhookConfiguration {crd_group} names https://127.0.0.1:9443/validate" in caplog.text
         for kind in (MUTATING, VALIDATING):
             await client.delete(kind, crd_group)
+
+
+async def test_a_registration_at_another_address_is_restored(engine: Engine, crd_group: str) -> None:
+    """It may be that of an operator which runs outside of its cluster; deleted is only what the command has made."""
+    scope: dict[str, Any] = {"__name__": "laptop"}
+    exec(OPERATOR.replace("GROUP", crd_group), scope)
+    hooks = scope["manager"].webhooks.hooks
+    elsewhere = WebhookEndpoint(url="https://hooks.example.com")
+    _, validating = WebhookRegistration(hooks, elsewhere, name=crd_group).configurations()
+    async with engine.client(field_manager="tests") as client:
+        before = registered(await client.create(Unstructured(validating)))
+        async with webhook_address("https://127.0.0.1:944", client) as address:
+            await address.take(hooks, crd_group)
+            for kind in (MUTATING, VALIDATING):
+                assert "https://127.0.0.1:944/" in str(registered(await client.get(kind, crd_group)))
+        assert registered(await client.get(VALIDATING, crd_group)) == before
+        with pytest.raises(NotFound):
+            await client.get(MUTATING, crd_group)
+        await client.delete(VALIDATING, crd_group)
 
 
 def yaml_trees(file: Path) -> list[dict[str, Any]]:

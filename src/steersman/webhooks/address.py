@@ -2,8 +2,8 @@
 
 Guarantees
 - The certificate is valid for the host of the address. It is made for one run, and its key stays in memory.
-- At the end, registration objects of a Service are as before, and those that did not exist are deleted.
-  A run that was killed leaves its own; the next one puts back what was there before the first.
+- At the end, webhook configurations are as before, at a Service or at an address, and those that did not exist are
+  deleted. A run that was killed leaves its own; the next one restores what was there before the first.
 - What another program has registered in the meantime stays.
 - A conversion that did not exist before stays: without one, clients of one version would remove fields of the other.
 """
@@ -34,6 +34,7 @@ _log = logging.getLogger("steersman.webhooks")
 _CRD = Kind("apiextensions.k8s.io/v1", "CustomResourceDefinition")
 #: The annotation with what a registration object had before: its webhooks, or its conversion, as JSON.
 BEFORE = "steersman.dev/registered-before"
+_NOTHING = "[]"
 
 
 class WebhookAddress:
@@ -73,15 +74,33 @@ class WebhookAddress:
         self._taken[kind, name] = place
 
         def take(live: Unstructured) -> bool:
-            if not _has_service(live.get(*place)):
-                return False
+            registered = live.get(*place)
             annotations: dict[str, str] = live["metadata"].setdefault("annotations", {})
-            annotations[BEFORE] = json.dumps(live.get(*place))
+            if not _has_service(registered) and (kind == _CRD or BEFORE in annotations):
+                self._warn_of_another(kind, name, _urls(registered))
+                return False
+            annotations[BEFORE] = json.dumps(registered)
             _set(live, place, wanted)
             return True
 
-        with suppress(NotFound):
+        try:
             await retry_on_conflict(lambda: self._change(kind, name, take))
+        except NotFound:
+            if kind != _CRD:
+                # the note tells this run's own object from one that names another address
+                metadata = {"name": name, "annotations": {BEFORE: _NOTHING}}
+                tree = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, "webhooks": wanted}
+                await self._client.create(Unstructured(tree))
+
+    def _warn_of_another(self, kind: Kind, name: str, urls: Iterable[str]) -> None:
+        if others := [url for url in urls if not self._is_here(url)]:
+            _log.warning(
+                "%s %s names %s, from another run: stop that one if it has not ended, since both would register themselves",
+                *(kind.kind, name, others[0]),
+            )
+
+    def _is_here(self, url: str) -> bool:
+        return url.startswith(f"{self.endpoint.url}/")
 
     async def _change(self, kind: Kind, name: str, change: Callable[[Unstructured], bool]) -> None:
         live = await self._client.get(kind, name)
@@ -90,10 +109,10 @@ class WebhookAddress:
 
     async def _give_back(self, kind: Kind, name: str, place: list[str]) -> None:
         live = await self._client.get(kind, name)
-        if not any(url.startswith(f"{self.endpoint.url}/") for url in _urls(live.get(*place))):
+        if not any(map(self._is_here, _urls(live.get(*place)))):
             return
-        before = live.get("metadata", "annotations", BEFORE)
-        if before is not None:
+        before = live.get("metadata", "annotations", BEFORE, default=_NOTHING)
+        if before != _NOTHING:
             del live["metadata"]["annotations"][BEFORE]
             _set(live, place, json.loads(before))
             await self._client.update(live)
