@@ -14,9 +14,6 @@ _ALL: dict[str, Callable[[], ShippedProgram]] = {**EXAMPLES, **CONTROL_PLANE, **
 #: Programs with findings that are not explained yet: whether the program is wrong, or the simulation.
 OPEN = {
     "external_job": "after three crashes and a status that was written although the server answered 504, a Command stays Running",
-    "workloads: Pod": "after a crash, a Pod that waits is looked at before its time has come",
-    "workloads: StatefulSet": "its status stays behind if the watches lose their events twice",
-    "developer control plane: services": "a Service stays Ready when the events of its Endpoints are lost twice",
 }
 
 PROGRAMS = {name: made for name, made in _ALL.items() if name not in OPEN}

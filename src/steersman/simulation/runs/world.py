@@ -3,7 +3,8 @@
 Guarantees
 - The same scenario, seed and faults give the same trace, in any process.
 - A crashed process starts again after a second, with a new manager and none of its earlier state.
-- The run is settled when no message is on its way, no controller has work, and nothing was written for a while.
+- The run is settled when no message is on its way, no controller has work, no cache waits to list or watch again, and
+  nothing was written for a while.
 - The server and its controllers are those of `ControlPlane`; only the network and the clock are simulated.
 """
 
@@ -19,6 +20,7 @@ import msgspec
 
 from steersman.aio import Actor
 from steersman.apiserver import ApiServer
+from steersman.cache import Informer
 from steersman.client import Client
 from steersman.controller import Controller, KeyRecord, current_context
 from steersman.controlplane import ControlPlane
@@ -45,6 +47,8 @@ _RESTART = 1.0
 _QUIET = 2.0
 #: Virtual seconds that a key may ask to wait and still be waited for, and how often.
 _PATIENCE, _ROUNDS = 900.0, 3
+#: Virtual seconds for which a run waits for a lost watch: longer than the longest delay of a cache between two attempts.
+_RECOVERY = 120.0
 #: Virtual seconds after which a run that does not settle has failed, and how many turns of the loop it may take until then.
 _LIMIT, TURNS_MAX = 3600.0, 100_000
 #: How many keys of a controller are looked at, and named.
@@ -340,13 +344,20 @@ class World:
         while True:
             await self._rest(deadline)
             await self._plane.settled()
-            wrote = self._last_write
+            wrote, starts = self._last_write, self._starts
             last_run = self._last_run() if rounds < _ROUNDS else None
             if last_run is not None:
                 rounds += 1
                 await asyncio.sleep(last_run + _QUIET)
-            if not self._is_busy() and self._last_write == wrote:
+            if self._starts != starts:
+                # A process that crashed has not done what it waited for, and the next one waits for it again.
+                rounds = 0
+            elif not self._is_busy() and self._last_write == wrote:
                 return
+
+    @property
+    def _starts(self) -> int:
+        return sum(process.starts for process in self.processes)
 
     async def _rest(self, deadline: float) -> None:
         if self.failures:
@@ -388,7 +399,9 @@ class World:
         # A crash of the leader is over when another process leads, or it does again.
         if self.primaries and not any(process.controllers for process in self.processes):
             return True
-        return any(process.is_starting for process in self.processes) or any(map(_is_working, self._controllers()))
+        if any(process.is_starting for process in self.processes) or any(map(_is_working, self._controllers())):
+            return True
+        return any(_is_recovering(informer) for _, manager in self._running() for informer in manager.informers)
 
     def _controllers(self) -> Iterator[Controller]:
         """The controllers that run now, those of programs beside the operator included."""
@@ -430,6 +443,13 @@ class _User:
 def _is_working(controller: Controller) -> bool:
     """Whether a controller has work: a key of its own, or something that its sources wait for."""
     return controller.busy or any(source.pending or source.in_doubt for source in controller.statistics(keys=0).sources)
+
+
+def _is_recovering(informer: Informer[Any]) -> bool:
+    """Whether a cache has lost its watch and waits before it tries again: it may have missed something."""
+    return informer.synced and any(
+        scope.phase == "waiting" and scope.staleness < _RECOVERY for scope in informer.statistics().scopes
+    )
 
 
 def _work_of(controller: Controller) -> Iterator[str]:
