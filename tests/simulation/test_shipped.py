@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from simulation.shipped.catalog import OPEN, PROGRAMS
+from simulation.shipped.catalog import PROGRAMS
 
 from samples import portions
 
@@ -27,7 +27,7 @@ def test_every_example_with_an_operator_is_simulated() -> None:
     """A new example that is forgotten would pass."""
     folders = {path.parent.name for path in (ROOT / "examples").glob("*/*.py")}
     modules = {path.stem for path in (ROOT / "examples").glob("*.py")}
-    simulated = {name.partition(",")[0].partition(".")[0] for name in (*PROGRAMS, *OPEN)}
+    simulated = {name.partition(",")[0].partition(".")[0] for name in PROGRAMS}
     assert (folders | modules) - _OTHERS - simulated == set()
 
 

@@ -19,7 +19,7 @@ import examples.secure_storage.operator
 import examples.shop_webhooks
 from examples.namespace_quota import CLASS, QuotaClass, QuotaClassSpec
 from simulation.shipped.shipped_program import NO_MEDDLING, ShippedProgram
-from simulation.shipped.stand_ins import machine, with_cloud, with_processes
+from simulation.shipped.stand_ins import LONG, machine, with_cloud, with_processes
 
 from steersman import Manager, MergePatch, ObjectMeta, Quantity, utc_now
 from steersman.errors import AlreadyExists, ApiError
@@ -134,7 +134,8 @@ async def commands(user: ScenarioUser) -> None:
     await user.client.patch(kind, "nap", MergePatch({"spec": {"argv": ["sleep", "8"]}}))
     await user.client.patch(kind, "quick", MergePatch({"spec": {"argv": ["date"]}}))
     await user.settled()
-    await user.sleep(2000)
+    # A crash starts the program of a Command again, and a schedule has up to four.
+    await user.sleep(6 * LONG)
     await user.settled()
     await user.client.patch(kind, "wrong", MergePatch({"spec": {"argv": ["sleep", "7"]}}))
     await user.settled()
