@@ -49,12 +49,17 @@ def definition_changes(
     """
     before = {each["metadata"]["name"]: each for each in old}
     after = {each["metadata"]["name"]: each for each in new}
+    # A cluster also has kinds of other programs, some with the same name in another group.
+    added = [each for name, each in after.items() if name not in before]
     found: list[DefinitionChange] = []
     for name, definition in before.items():
+        renamed = (
+            added if complete else [each for each in added if each["spec"]["group"] == definition["spec"]["group"]]
+        )
         if name in after:
             changes = _Definition(name, definition, after[name], converted=converted)
             found += changes.all()
-        elif moved := _moved(definition, after.values()):
+        elif moved := _moved(definition, renamed):
             what = f"named {moved} instead"
             found.append(
                 DefinitionChange(
