@@ -147,7 +147,7 @@ def simulate(
 
     ``setup`` builds the operator, for its first start and after each crash. It can also be the name of a module that has a
     ``manager``; the module is imported again for each start. ``workload`` is what users do. ``faults`` are the kinds of
-    faults to try, such as ``("crash-after-commit", "lost-reply")``; all by default. ``beside`` names programs that run
+    faults to try, such as ``("crash-after-commit", "lost-reply")``; all but outages by default. ``beside`` names programs that run
     with the operator, such as ``{"kubelet": PodRunner}``; no fault happens to them. Call `simulate` outside of any event loop.
     """
     return simulated(
