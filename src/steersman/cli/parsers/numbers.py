@@ -9,23 +9,21 @@ _PORT_MAX = 65535
 
 def seconds(text: str) -> float:
     """A positive number of seconds."""
-    try:
-        number = float(text)
-    except ValueError:
-        number = 0.0
-    if not 0 < number < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r}: write a positive number of seconds")
-    return number
+    return _positive(text, "a positive number of seconds")
 
 
 def rate(text: str) -> float:
     """A positive number of things in a second."""
+    return _positive(text, "a positive number")
+
+
+def _positive(text: str, words: str) -> float:
     try:
         number = float(text)
     except ValueError:
         number = 0.0
     if not 0 < number < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r}: write a positive number")
+        raise argparse.ArgumentTypeError(f"{text!r}: write {words}")
     return number
 
 
