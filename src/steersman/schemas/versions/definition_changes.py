@@ -49,17 +49,13 @@ def definition_changes(
     """
     before = {each["metadata"]["name"]: each for each in old}
     after = {each["metadata"]["name"]: each for each in new}
-    # A cluster also has kinds of other programs, some with the same name in another group.
     added = [each for name, each in after.items() if name not in before]
     found: list[DefinitionChange] = []
     for name, definition in before.items():
-        renamed = (
-            added if complete else [each for each in added if each["spec"]["group"] == definition["spec"]["group"]]
-        )
         if name in after:
             changes = _Definition(name, definition, after[name], converted=converted)
             found += changes.all()
-        elif moved := _moved(definition, renamed):
+        elif moved := _moved(definition, added, across_groups=complete):
             what = f"named {moved} instead"
             found.append(
                 DefinitionChange(
@@ -74,13 +70,17 @@ def definition_changes(
     return found
 
 
-def _moved(definition: Tree, others: Iterable[Tree]) -> str:
-    """The name of the definition that a kind has moved to; empty if there is none."""
+def _moved(definition: Tree, others: Iterable[Tree], *, across_groups: bool) -> str:
+    """The name of the definition that a kind has moved to; empty if there is none.
+
+    A cluster also has kinds of other programs, some with the same name in another group: these have not moved.
+    """
     names = definition["spec"]["names"]
     for other in others:
         spec = other["spec"]
         same_group = spec["group"] == definition["spec"]["group"] and spec["names"]["kind"] == names["kind"]
-        if same_group or (spec["names"]["kind"], spec["names"]["plural"]) == (names["kind"], names["plural"]):
+        same_names = (spec["names"]["kind"], spec["names"]["plural"]) == (names["kind"], names["plural"])
+        if same_group or (across_groups and same_names):
             return other["metadata"]["name"]
     return ""
 
