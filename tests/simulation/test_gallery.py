@@ -25,7 +25,7 @@ WRONG, TWINS = 6, 3
 
 
 def faults_for(shown_by: tuple[str, ...]) -> list[FaultName]:
-    """The faults that show a defect, and some others; no outages, whose pairs have an open finding (see `shipped`)."""
+    """The faults that show a defect, and some others; no outages (see `DEFAULT_FAULTS`)."""
     chosen = portions.some([fault for fault in FAULTS if fault not in shown_by], KINDS)
     return [name for fault, name in FAULTS.items() if fault != "outage" and (fault in shown_by or fault in chosen)]
 

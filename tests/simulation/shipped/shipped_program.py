@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 import msgspec
 
-from steersman.simulation import ALL_FAULTS, Fault, Scenario, SimulationReport, simulated
+from steersman.simulation import Fault, Scenario, SimulationReport, simulated
 from steersman.simulation.runs.faults import (
+    DEFAULT_FAULTS,
     ChildDeleted,
     ChildEdited,
     Coalesced,
@@ -16,19 +17,14 @@ from steersman.simulation.runs.faults import (
     CrashReplied,
     CutDeletion,
     DroppedWatch,
-    Outage,
     StaleCache,
 )
 from steersman.simulation.runs.schedules import Violation
 
 
 def all_but(*kinds: type[Fault]) -> tuple[Fault, ...]:
-    """All faults except for some kinds, and for outages.
-
-    After an outage a program may see its children before its own objects, and writes the children of a deleted object until
-    its own watch is back: an open finding of sampled pairs.
-    """
-    return tuple(fault for fault in ALL_FAULTS if not isinstance(fault, (Outage, *kinds)))
+    """The faults that are tried by default, except for some kinds."""
+    return tuple(fault for fault in DEFAULT_FAULTS if not isinstance(fault, kinds))
 
 
 #: For programs whose processes end with them: a crash leaves nothing to compare.
@@ -48,7 +44,7 @@ class ShippedProgram(msgspec.Struct, frozen=True, kw_only=True):
     """A program, what its users do, and the faults that can happen to it."""
 
     scenario: Scenario
-    faults: tuple[Fault, ...] = all_but()
+    faults: tuple[Fault, ...] = DEFAULT_FAULTS
     #: The violations that the program announces as its behavior.
     excused: Callable[[Violation], bool] = nothing
 
