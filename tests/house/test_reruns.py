@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
-TESTS = Path(__file__).parents[1]
+from samples.inner_pytest import run_pytest
+
 OPTIONS = """
 [pytest]
 addopts = --import-mode=importlib -p pytest_rerunfailures -p pytest_asyncio.plugin -p no:cacheprovider --reruns 1
@@ -49,16 +47,7 @@ def test_a_test_that_runs_again_has_a_new_server(tmp_path: Path) -> None:
     (tmp_path / "pytest.ini").write_text(OPTIONS, encoding="utf-8")
     (tmp_path / "conftest.py").write_text('pytest_plugins = ["samples.reruns"]\n', encoding="utf-8")
     (tmp_path / "test_server.py").write_text(SOURCE, encoding="utf-8")
-    variables = {"PYTHONPATH": str(TESTS), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "."],
-        cwd=tmp_path,
-        env={name: value for name, value in os.environ.items() if name != "PYTEST_ADDOPTS"} | variables,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=100,
-    )
+    done = run_pytest(tmp_path, ".")
     assert "3 passed, 1 rerun" in done.stdout, done.stdout + done.stderr
     *_, name, _ = done.stdout.splitlines()
     assert name == "test_server.py::test_create (call): AssertionError: assert 1 == 2", (

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
-TESTS = Path(__file__).parents[1]
+from samples.inner_pytest import run_pytest
+
 FIXTURE = """
 import pytest
 
@@ -36,14 +34,5 @@ def test_a_fixture_of_a_room_ends_before_the_next_room(tmp_path: Path) -> None:
         file = tmp_path / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="utf-8")
-    variables = {"PYTHONPATH": str(TESTS), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "tests"],
-        cwd=tmp_path,
-        env={name: value for name, value in os.environ.items() if name != "PYTEST_ADDOPTS"} | variables,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=100,
-    )
+    done = run_pytest(tmp_path, "tests")
     assert "3 passed" in done.stdout, done.stdout + done.stderr

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-TESTS = Path(__file__).parents[1]
+from samples.inner_pytest import run_pytest
+
 OPTIONS = """
 [pytest]
 markers = alone
@@ -85,16 +83,7 @@ def play(folder: Path, files: dict[str, str], *, workers: int) -> tuple[str, lis
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(source, encoding="utf-8")
     played = folder / "played"
-    variables = {"PLAYED": str(played), "PYTHONPATH": str(TESTS), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-n", str(workers), "tests"],
-        cwd=folder,
-        env={name: value for name, value in os.environ.items() if name != "PYTEST_ADDOPTS"} | variables,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=100,
-    )
+    done = run_pytest(folder, "-n", str(workers), "tests", PLAYED=str(played))
     lines = played.read_text(encoding="utf-8").splitlines()
     return done.stdout + done.stderr, [Played(*json.loads(line)) for line in lines]
 
