@@ -32,10 +32,11 @@ NAME = "home"
 LEASE = "films"
 #: With this title, all scenes of a film are deleted: ConfigMaps with these labels.
 END, SCENES = "end", {"part": "scene"}
-#: With these titles, the operator reads a state of the poster that may be old, and watches posters.
-RECALL, WATCH = "recall", "watch"
-#: Seconds for which it watches: the embedded server sends a bookmark two seconds before the end.
-WATCH_SECONDS = 4
+#: With this title, the operator reads a state of the poster that may be old.
+RECALL = "recall"
+#: With these titles, it watches posters for so many seconds: servers may send a bookmark two seconds before the end.
+WATCH, GLANCE = "watch", "glance"
+WATCH_SECONDS = {WATCH: 4, GLANCE: 1}
 
 
 class FilmSpec(Spec):
@@ -106,8 +107,8 @@ def operator(namespace: str, diary: Diary, *, leads: bool = False) -> Manager:
                 recalled = await _recalled(ctx.client, request.key)
                 diary.write("recalls", recalled)
                 return Done() if recalled else RequeueAfter(AGAIN)
-            elif film.spec.title == WATCH and poster is not None:
-                diary.write("watched", await _bookmarks(ctx.client, poster))
+            elif poster is not None and (seconds := WATCH_SECONDS.get(film.spec.title)):
+                diary.write("watched", await _bookmarks(ctx.client, poster, seconds))
             elif poster is None:
                 wanted = ConfigMap(metadata=ObjectMeta(name=request.key.name, namespace=namespace), data=title)
                 with diary.outcome("create"):
@@ -133,11 +134,11 @@ async def _recalled(client: Client, key: Key) -> str | None:
     return poster.data and poster.data["title"]
 
 
-async def _bookmarks(client: Client, poster: ConfigMap) -> int:
+async def _bookmarks(client: Client, poster: ConfigMap, seconds: int) -> int:
     """How many bookmarks a watch of posters has that begins after this one."""
     version, namespace = poster.metadata.resource_version, poster.key.namespace
     watch = client.watch(
-        ConfigMap, namespace=namespace, resource_version=version, bookmarks=True, timeout_seconds=WATCH_SECONDS
+        ConfigMap, namespace=namespace, resource_version=version, bookmarks=True, timeout_seconds=seconds
     )
     async with watch as events:
         return sum([isinstance(event, Bookmark) async for event in events])
