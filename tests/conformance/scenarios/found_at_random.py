@@ -354,4 +354,15 @@ SCENARIOS = [
         post(PVC, claim()), *(patch(f"{PVC}/a", {"spec": spec}) for spec in ({"accessModes": []}, {"accessModes": None}, {"resources": {"requests": {}}}, {"resources": {"requests": {"storage": None}}}, {"resources": {"requests": None}})),
         post(ROLE, role()), *(patch(f"{ROLE}/a", {"rules": rules}, dryRun="All") for rules in ([], None)), post(ROLE, role("b", rules=[]), dryRun="All"), put(f"{ROLE}/a", role(rules=[]), dryRun="All"),
     ),
+    scenario(
+        "suspended-job-with-pods", "Kinds, Update, Subresources",
+        *(
+            step
+            for name, status in {"a": {"active": 1}, "b": {"active": 0}, "c": {"active": 1, "startTime": "2026-01-01T00:00:00Z", "conditions": [{"type": "Suspended", "status": "True"}]}, "d": {}}.items()
+            for step in (
+                post(JOB, job(name, suspend=True)), patch(f"{JOB}/{name}/status", {"status": status}),
+                patch(f"{JOB}/{name}", {"spec": {"template": {"spec": {"nodeSelector": {"disk": "fast"}}}}}), patch(f"{JOB}/{name}", {"spec": {"template": {"metadata": {"labels": {"a": "b"}}}}}),
+            )
+        ),
+    ),
 ]  # fmt: skip

@@ -289,9 +289,8 @@ def _same_template(spec: Tree, before: Tree, old: Tree) -> list[FieldProblem]:
     suspended = bool(before.get("suspend"))
     conditions = {one.get("type"): one.get("status") for one in items(subtree(old, "status"), "conditions")}
     started = subtree(old, "status").get("startTime") is not None
-    open_ = suspended and (
-        not started or (conditions.get("Suspended") == "True" and not subtree(old, "status").get("active"))
-    )
+    idle = not subtree(old, "status").get("active")
+    open_ = suspended and idle and (not started or conditions.get("Suspended") == "True")
     if open_:
         was = was | {"metadata": dict(inner(was, "metadata")), "spec": dict(was["spec"])}
         _follow_scheduling(template, was)
