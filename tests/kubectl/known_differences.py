@@ -48,12 +48,6 @@ KNOWN: tuple[Known, ...] = (
         r"[01]|Error from server \(NotFound\): the server could not find the requested resource",
         "there are no kubelets, so Pods have no logs: the subresource is not served, instead of an empty answer",
     ),
-    Known(
-        "asking/mistakes",
-        "kubectl exec web -- date",
-        r"error: unable to upgrade connection: .*",
-        "there are no kubelets, so nothing can be run in Pods: the subresource is not served",
-    ),
     Known("asking/explain", "kubectl explain deploy.spec.strategy", r" +- .*", _DESCRIPTIONS),
     Known("asking/explain-all-kinds", "kubectl explain sts --recursive", r" +- .*", _DESCRIPTIONS),
     Known(
