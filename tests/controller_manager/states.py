@@ -51,6 +51,8 @@ RESOURCES = {
 _UNCOUNTED = frozenset({"ReplicaSet", "EndpointSlice", "Job", "ReplicationController"})
 #: Who owns the time of a condition here depends on whether a second passed between two writes.
 _UNOWNED = frozenset({"PodDisruptionBudget"})
+#: Whether a controller saw a Pod on a wrong Node before the Pod was gone is a matter of timing.
+_PASSING = {"DaemonSet": "f:numberMisscheduled"}
 #: Lists whose order says nothing, by the field that orders them.
 _UNORDERED = {"conditions": "type", "endpoints": "targetRef", "ownerReferences": "uid", "managedFields": "fieldsV1"}
 
@@ -123,6 +125,8 @@ class _Shared:
             metadata.pop(hidden, None)
         if tree["kind"] in _UNOWNED:
             metadata.pop("managedFields", None)
+        for entry in metadata.get("managedFields", ()):
+            entry["fieldsV1"].get("f:status", {}).pop(_PASSING.get(tree["kind"]), None)
         if tree["kind"] in _UNCOUNTED and "generation" in metadata:
             generation = metadata.pop("generation")
             status = tree.get("status", {})
