@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import asyncio
 from hashlib import blake2b
-from typing import Any, cast
 
 import msgspec
 
 from steersman.controller import Context, internal_client
-from steersman.objects import Object, to_json
+from steersman.objects import Object
 from steersman.patterns.children import ChildIdentity
 from steersman.patterns.children.conflicts import WriteConflicts, find_other_writer
 from steersman.patterns.status.conditions import Observations
@@ -32,7 +31,10 @@ async def write_unless_contested(
     after: Tree | None,
 ) -> float | None:
     """Write the observations; if they are held back, return the seconds until the next attempt."""
+    if not draft.speaks:
+        return None
     place, fresh = ChildIdentity(type(obj).gvk().group_kind, obj.key), False
+    after = draft.after if after is None else after
     if conflicts.knows(obj.key, place):
         said = _said(obj, observations, after)
         held = conflicts.held(obj.key, place, said, _now())
@@ -51,10 +53,9 @@ async def write_unless_contested(
     return None
 
 
-def _said(obj: Object, observations: Observations, after: Tree | None) -> bytes:
+def _said(obj: Object, observations: Observations, after: Tree) -> bytes:
     """A hash of the status: our conditions, and the fields that states set."""
-    whole = cast("dict[str, Any]", to_json(obj).get("status") or {}) if after is None else after
-    rest = {name: value for name, value in whole.items() if name != "conditions"}
+    rest = {name: value for name, value in after.items() if name != "conditions"}
     made_of = msgspec.json.encode([observations, rest, obj.generation, obj.uid], order="deterministic")
     return blake2b(made_of, digest_size=16).digest()
 

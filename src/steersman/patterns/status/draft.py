@@ -155,12 +155,15 @@ class StatusDraft:
         """The status as it was read."""
         return self._before
 
-    async def write(self, observations: Observations, *, complete: bool, after: Tree | None = None) -> bool:
-        """Write the observations and what states set, or ``after``; returns whether a request was needed."""
+    @property
+    def after(self) -> Tree:
+        """The status as states left it."""
+        return self._before if self._is_untouched else cast("Tree", to_json(self._obj).get("status") or {})
+
+    async def write(self, observations: Observations, *, complete: bool, after: Tree) -> bool:
+        """Write the observations and what changed between `before` and ``after``; returns whether a request was needed."""
         if self._form.how == "not":
             return False
-        if after is None:
-            after = self._before if self._is_untouched else cast("Tree", to_json(self._obj).get("status") or {})
         set_by_hand = self._set_by_hand(after)
         self.taken_away = await self._ours(observations.removed)
         if not self._differs(observations, after, set_by_hand, complete=complete):
@@ -313,9 +316,10 @@ class StatusDraft:
             return {}
         if view.stored.partial:
             return to_json(await self._ctx.client.live.get(kind, key))
+        if not view.stored.managed_fields:
+            return {}  # this program has written nothing yet
         tree: Tree = msgspec.json.decode(view.stored.raw)
-        if view.stored.managed_fields:
-            tree["metadata"]["managedFields"] = msgspec.json.decode(view.stored.managed_fields)
+        tree["metadata"]["managedFields"] = msgspec.json.decode(view.stored.managed_fields)
         return tree
 
 
