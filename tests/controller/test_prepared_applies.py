@@ -112,12 +112,13 @@ async def test_own_writes_are_looked_at_at_once_and_undecoded(client, home):
 async def test_what_an_apply_was_made_from_is_known_again_until_something_changes(client, home):
     async with reconciling(client, home) as writer:
         gvk, key, token = ConfigMap.gvk(), home.key._replace(name="page"), b"token"
-        prepared = await writer.prepare_apply(page(home), force=True)
-        await writer.send_apply(prepared)
-        assert writer.recall_apply(gvk, key, token) is None  # not noted yet
-        writer.note_apply(prepared, token)
+        await writer.send_apply(await writer.prepare_apply(page(home), force=True))
+        assert writer.recall_apply(gvk, key, token) is None  # applied without a token
+        assert writer.is_known_apply(await writer.prepare_apply(page(home), force=True, token=token))
         assert writer.recall_apply(gvk, key, token).object.data == {"t": "hello"}
         assert writer.recall_apply(gvk, key, b"another") is None
         assert writer.live.recall_apply(gvk, key, token) is None
         await writer.patch(ConfigMap, key, MergePatch({"data": {"t": "drift"}}))
         assert writer.recall_apply(gvk, key, token) is None
+        await writer.send_apply(await writer.prepare_apply(page(home), force=True, token=token))
+        assert writer.recall_apply(gvk, key, token).object.data == {"t": "hello"}

@@ -55,9 +55,18 @@ class InternalClient(Verbs):
         return InternalClient(self.pipeline.unscoped())
 
     async def prepare_apply(
-        self, obj: AnyObject, *, force: bool = False, field_manager: str | None = None, subresource: str = ""
+        self,
+        obj: AnyObject,
+        *,
+        force: bool = False,
+        field_manager: str | None = None,
+        subresource: str = "",
+        token: bytes = b"",
     ) -> PreparedApply[AnyObject]:
-        """Check and encode an apply once, for callers that decide later whether and how to send it."""
+        """Check and encode an apply once, for callers that decide later whether and how to send it.
+
+        With a ``token``, a digest of its inputs, `recall_apply` can skip building it again.
+        """
         return await prepare_apply(
             self.pipeline.kinds,
             self.pipeline.settings,
@@ -65,6 +74,7 @@ class InternalClient(Verbs):
             force=force,
             field_manager=field_manager,
             subresource=subresource,
+            token=token,
         )
 
     def known_apply(self, prepared: PreparedApply[AnyObject]) -> AnyObject | None:
@@ -87,7 +97,7 @@ class InternalClient(Verbs):
         return await self.pipeline.applies.send(prepared, resource_version=resource_version, uid=uid)
 
     def recall_apply(self, kind: GroupVersionKind, key: Key, token: bytes) -> StoredView | None:
-        """The object, if nothing changed since an apply noted with this token changed nothing."""
+        """The object, if nothing changed since an apply prepared with this token changed nothing."""
         memory = self._skipping
         return None if memory is None else memory.recall(kind, key, self.field_manager, token)
 
@@ -100,11 +110,6 @@ class InternalClient(Verbs):
         if memory is None:
             return False
         return memory.confirm(view, Intent(view.kind, view.key, body, self.field_manager, "", declared), token)
-
-    def note_apply(self, prepared: PreparedApply[Any], token: bytes) -> None:
-        """Remember the inputs of a prepared apply, so that `recall_apply` can skip building it again."""
-        if self.pipeline.memory is not None:
-            self.pipeline.memory.note(prepared.intent, token)
 
     def writes_otherwise(self, prepared: PreparedApply[Any], answer: Object | Unstructured) -> bool:
         """Whether the server normalized an apply so that a later process would not recognize it."""

@@ -111,6 +111,8 @@ class Intent(msgspec.Struct, frozen=True):
     subresource: str
     #: The class of the object; None for an `Unstructured`.
     declared: type[Object] | None
+    #: A digest of the inputs of the intent, if its builder has one: with the same inputs, it need not be built again.
+    token: bytes = b""
 
     def __repr__(self) -> str:
         # Without the body, which may be that of a Secret.

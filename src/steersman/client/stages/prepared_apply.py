@@ -84,6 +84,7 @@ async def prepare_apply(
     field_manager: str | None = None,
     subresource: str = "",
     dry_run: bool = False,
+    token: bytes = b"",
 ) -> PreparedApply[AnyObject]:
     """Check and encode an apply once, for callers that decide later whether and how to send it."""
     binding = await kinds.bind_object(obj)
@@ -107,7 +108,7 @@ async def prepare_apply(
         dry_run=dry_run, field_manager=manager, field_validation=settings.field_validation, force=force or None
     )
     declared = None if isinstance(obj, Unstructured) else type(obj)
-    intent = Intent(binding.gvk, key, encode_any(obj), manager, subresource, declared)
+    intent = Intent(binding.gvk, key, encode_any(obj), manager, subresource, declared, token)
     return PreparedApply(binding, obj, intent, options)
 
 

@@ -94,15 +94,17 @@ class Applies:
             True,
         ):
             known = None
-        if known is not None and known.resource_version == seen.resource_version:
+        if known is not None and known.resource_version == seen.resource_version and known.token == intent.token:
             self._known.move_to_end(place)
+        elif known is not None and known.resource_version == seen.resource_version:
+            self._remember(place, structs.replace(known, token=intent.token))
         else:
             result = b""
             if known is not None and known.result and known.result == _result(intent, seen):
                 result = known.result
             elif not (_says_the_same(intent, seen) or _holds(intent, seen)):
                 return None
-            self._remember(place, _Known(seen.uid, seen.resource_version, epoch, digest, result))
+            self._remember(place, _Known(seen.uid, seen.resource_version, epoch, digest, result, token=intent.token))
         self.unsent += 1
         return seen.raw
 
@@ -118,7 +120,7 @@ class Applies:
         return None if seen is None else informer.view(seen)
 
     def recall(self, kind: GroupVersionKind, key: Key, manager: str, token: bytes) -> StoredView | None:
-        """The object, if nothing changed since an intent noted with this token changed nothing."""
+        """The object, if nothing changed since an intent with this token changed nothing."""
         informer, place = self._informer_of(kind), (kind, key, manager, "")
         known = self._known.get(place)
         if informer is None or known is None or known.token != token or not known.settled:
@@ -149,13 +151,6 @@ class Applies:
         self.unsent += 1
         return True
 
-    def note(self, intent: Intent, token: bytes) -> None:
-        """Remember the inputs of an intent, if the intent itself is remembered."""
-        place = _place(intent)
-        known = self._known.get(place)
-        if known is not None and known.intent == _digest(intent.body):
-            self._known[place] = structs.replace(known, token=token)
-
     def applied(self, intent: Intent, obj: Object | Unstructured) -> None:
         """Remember ``obj``, the server's answer to an apply."""
         informer, raw = self._informer_of(intent.kind), raw_bytes(obj)
@@ -177,6 +172,7 @@ class Applies:
             digest,
             result,
             settled or _says_the_same(intent, stored) or _holds(intent, stored),
+            intent.token,
         )
         self._remember(place, known)
 

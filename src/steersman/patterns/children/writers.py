@@ -19,7 +19,6 @@ from steersman.client import NO_VERSION, MergePatch, PreparedApply
 from steersman.controller import InternalClient, merge_schema
 from steersman.errors import AlreadyExists, Conflict, Invalid
 from steersman.objects import (
-    GroupKind,
     Object,
     ObjectMeta,
     Unstructured,
@@ -113,14 +112,9 @@ class ChildWrite:
         return self.view.resource_version if self.adopting or self.output.options.get("lock") else ""
 
     @property
-    def kind(self) -> GroupKind:
-        """The kind of the child."""
-        return self.output.identity.kind
-
-    @property
     def is_normalized(self) -> bool:
         """Whether the server normalizes this kind, so that children carry the hash of their intent."""
-        return self.memory.normalized_kinds.is_normalized(self.kind)
+        return self.memory.normalized_kinds.is_normalized(self.output.identity.kind)
 
 
 def _prepared(work: ChildWrite) -> PreparedApply[Any]:
@@ -170,10 +164,7 @@ class _Apply:
             return None
         if work.token and work.removal is None:
             # The object itself is not needed, so do not decode it: most children of a converged cluster end here.
-            if not client.is_known_apply(prepared):
-                return None
-            client.note_apply(prepared, work.token)
-            return view
+            return view if client.is_known_apply(prepared) else None
         found = client.known_apply(prepared)
         if found is None or (work.removal is not None and work.removal.left_in(found)):
             return None
@@ -190,14 +181,12 @@ class _Apply:
         if isinstance(done, Problem):
             return done
         obj, change = done
-        if work.sent and work.memory.normalized_kinds.is_undecided(work.kind):
-            normalized = client.writes_otherwise(_prepared(work), obj)
-            work.memory.normalized_kinds.learn(work.kind, normalized=normalized)
+        kind, kinds = work.output.identity.kind, work.memory.normalized_kinds
+        if work.sent and kinds.is_undecided(kind):
+            kinds.learn(kind, normalized=client.writes_otherwise(_prepared(work), obj))
         # also after the write of another child, sent at the same time, has shown it
-        if work.sent and work.is_normalized and await self._note(client, work):
+        if work.sent and kinds.is_normalized(kind) and await self._note(client, work):
             obj = await client.send_apply(_prepared(work))
-        if work.token:
-            client.note_apply(_prepared(work), work.token)
         if work.removal is not None:
             obj = await work.removal.carry_out(client, work.output, obj)
         if work.output.options.get("status"):
@@ -222,11 +211,13 @@ class _Apply:
 
     async def _prepare(self, client: InternalClient, work: ChildWrite, child: AnyObject) -> PreparedApply[Any]:
         force = work.output.bond != "none"
-        prepared = work.prepared = await client.prepare_apply(cast("Object", child), force=force)
+        prepared = work.prepared = await client.prepare_apply(cast("Object", child), force=force, token=work.token)
         named = work.output.options.get("remove", ())
         if named or b":null" in prepared.intent.body:
             work.removal = removal_of(prepared, named, work.memory.server_defaults)
-            work.token = b"" if work.removal is not None else work.token
+            if work.removal is not None:
+                work.token = b""
+                prepared.intent = msgspec.structs.replace(prepared.intent, token=b"")
         return prepared
 
     async def _note(self, client: InternalClient, work: ChildWrite) -> bool:
