@@ -18,6 +18,7 @@ from __future__ import annotations
 import asyncio
 from functools import cached_property
 from hashlib import blake2b
+from types import EllipsisType
 
 import msgspec
 
@@ -182,6 +183,7 @@ class _StateApply:
         self._client = internal_client(ctx)
         self._memory = memory
         self._owner = owner
+        self._key = owner.key
         self._marks = Marks(owner)
         self._state = outputs.state
         self._namespace_ends = outputs.namespace_ends
@@ -206,8 +208,8 @@ class _StateApply:
             applied = self._held_back(output) if output.after else None
             if applied is None:
                 applied = self._matching(output)
-            if isinstance(applied, bytes):
-                applied = await self._compared(output, token=applied)
+            if isinstance(applied, tuple):
+                applied = await self._compared(output, *applied)
             if isinstance(applied, Applied):
                 self.results[place] = applied
             else:
@@ -221,7 +223,7 @@ class _StateApply:
     def _wait_for(self, identity: ChildIdentity) -> None:
         """Trigger the owner when this object changes, although the object does not name it; in effect immediately."""
         self.waiting.add(identity)
-        self._memory.subscriptions.add(self._owner.key, self._state, identity)
+        self._memory.subscriptions.add(self._key, self._state, identity)
 
     def _held_back(self, output: Output) -> Applied | None:
         for place in output.after:
@@ -231,22 +233,22 @@ class _StateApply:
                 return Applied(output, None, Readiness(ready=False, reason="HeldBack", message=words))
         return None
 
-    def _matching(self, output: Output) -> Applied | bytes:
-        """The cached child, if its intent would change nothing; otherwise the token of the intent.
+    def _matching(self, output: Output) -> Applied | tuple[bytes, StoredView | EllipsisType | None]:
+        """The cached child, if its intent would change nothing; otherwise the token of the intent, and what `look` returned.
 
         Most children of a converged cluster end here: either the same intent was applied before and the child has not changed
         since, or, after a start, the bytes of the child are compared with the cache.
         """
-        if output.options and not output.options.keys().isdisjoint(_LOOKED_AT_ANEW):
-            return b""
         identity, gvk, client = output.identity, output.known.gvk, self._client
+        if output.options and not output.options.keys().isdisjoint(_LOOKED_AT_ANEW):
+            return b"", client.look(gvk, identity.key)
         encoded = encode_any(output.child)
         token = self._token(output, encoded)
         view = client.recall_apply(gvk, identity.key, token)
         if view is None:
             looked = client.look(gvk, identity.key)
             if not isinstance(looked, StoredView) or not self._holds(output, encoded, looked, token):
-                return token
+                return token, looked
             view = looked
         return Applied(output, view, self._memory.readiness_of(identity, view))
 
@@ -286,16 +288,17 @@ class _StateApply:
     def _state_label_of(self, output: Output) -> str:
         return state_label(self._state, output.depth, labels=self._labels) if output.bond != "none" else ""
 
-    async def _compared(self, output: Output, token: bytes) -> Applied | ChildWrite:
+    async def _compared(
+        self, output: Output, token: bytes, looked: StoredView | EllipsisType | None
+    ) -> Applied | ChildWrite:
         identity, options, bond = output.identity, output.options, output.bond
-        looked = self._client.look(output.known.gvk, identity.key)
         view = await self._client.view(output.known.kind, identity.key) if looked is ... else looked
         if view is not None and not view.deleting and standing_of(view, self._marks.uid, bond) == "ours":
             view = await taken_over(self._client, self._memory, output.known.kind, view)
         view, part = await self._parted(output, view)
         mark, adopting = bond, False
         if view is None:
-            if self._namespace_ends and identity.key.namespace == self._owner.key.namespace:
+            if self._namespace_ends and identity.key.namespace == self._key.namespace:
                 return Applied(output, None, _SKIPPED)
         elif view.deleting:
             return self._deleting(output, view)
@@ -361,13 +364,14 @@ class _StateApply:
         return Applied(output, None, Readiness(ready=False, reason="Deleting", message=words))
 
     async def _written(self, work: ChildWrite) -> Applied:
-        output, conflicts, owner = work.output, self._memory.conflicts, self._owner.key
+        output, conflicts, owner = work.output, self._memory.conflicts, self._key
         intent = work.token or _intent(work)
-        if conflicts.held(owner, output.identity, intent, _now()):
-            return self._contested(output, intent)
-        if conflicts.is_hot(owner, output.identity, intent, _now()):
-            # Look it up before the write: a forced apply removes the other writer's entry from managedFields.
-            await find_other_writer(self._client, conflicts, owner, output.known.kind, output.identity)
+        if conflicts.knows(owner, output.identity):
+            if conflicts.held(owner, output.identity, intent, _now()):
+                return self._contested(output, intent)
+            if conflicts.is_hot(owner, output.identity, intent, _now()):
+                # Look it up before the write: a forced apply removes the other writer's entry from managedFields.
+                await find_other_writer(self._client, conflicts, owner, output.known.kind, output.identity)
         try:
             done = await writer_for(output.options).write(client_of(self._client, work.part), work, self._owner)
         except (Forbidden, NotFound) as error:
@@ -388,7 +392,7 @@ class _StateApply:
         return Applied(output, obj, readiness_of(obj), None, change)
 
     def _contested(self, output: Output, intent: bytes, obj: Object | Unstructured | None = None) -> Applied:
-        conflicts, owner, identity = self._memory.conflicts, self._owner.key, output.identity
+        conflicts, owner, identity = self._memory.conflicts, self._key, output.identity
         other_writer = conflicts.other_writer(owner, identity) or "another writer"
         problem = contested(identity, other_writer, conflicts.held(owner, identity, intent, _now()))
         return Applied(output, obj, _not_there(problem), problem)
@@ -405,9 +409,10 @@ class _StateApply:
                 except Exception as error:  # noqa: BLE001 - raised below, after the others were tried
                     failures[place] = error
 
+        name = f"apply children of {self._owner.kind} {self._key}"
         async with Supervisor() as tasks:
             for number in range(min(_AT_ONCE, len(differing))):
-                tasks.start(work_off(), name=f"apply children of {self._owner.kind} {self._owner.key} ({number})")
+                tasks.start(work_off(), name=f"{name} ({number})")
         if failures:
             raise failures[min(failures)]
 
