@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, cast
+
+import msgspec
 
 from steersman.client.bindings import VerbCall
 from steersman.client.patch_documents import MergePatch, Patch, StrategicPatch
@@ -15,6 +18,7 @@ from steersman.objects import (
     Resource,
     Unstructured,
     decode,
+    decoder_for,
     encode_any,
     has_status_subresource,
     raw_of,
@@ -33,16 +37,22 @@ def check_write(
     warn: Callable[[str, VerbCall], None],
     intent: bool = False,
     subresource: str = "",
+    body: bytes | None = None,
 ) -> None:
-    """Check an object before it is sent, and warn of a status that the server will ignore."""
+    """Check an object before it is sent, and warn of a status that the server will ignore; ``body``: it, encoded."""
     if validate:
-        check_constraints(obj, tried, intent=intent, subresource=subresource)
+        check_constraints(obj, tried, intent=intent, subresource=subresource, body=body)
     if not subresource and ignored_status(obj):
         warn(STATUS_IGNORED, tried)
 
 
 def check_constraints(
-    obj: Object | Unstructured, tried: VerbCall, *, intent: bool = False, subresource: str = ""
+    obj: Object | Unstructured,
+    tried: VerbCall,
+    *,
+    intent: bool = False,
+    subresource: str = "",
+    body: bytes | None = None,
 ) -> None:
     """Reject violations of the type's constraints, except those the object had when it was read.
 
@@ -52,7 +62,7 @@ def check_constraints(
     if isinstance(obj, Unstructured):
         return
     if not isinstance(obj, Resource):
-        _check_types(obj, tried)
+        _check_types(obj, tried, encode_any(obj) if body is None else body)
         return
     from steersman.client.redaction import hide_values  # noqa: PLC0415 - as below
     from steersman.objects.field_problems import invalid_error  # noqa: PLC0415 - as below
@@ -76,10 +86,13 @@ def check_constraints(
         raise error
 
 
-def _check_types(obj: Object, tried: VerbCall) -> None:
+def _check_types(obj: Object, tried: VerbCall, body: bytes) -> None:
     """Reject values that do not have the type of their field; without the value, which may be a secret."""
+    with suppress(msgspec.ValidationError):
+        decoder_for(type(obj)).decode(body)
+        return
     try:
-        decode(type(obj), encode_any(obj))
+        decode(type(obj), body)  # some nulls are allowed
     except DecodeError as error:
         words, _, where = str(error.__cause__ or error).partition(" - at ")
         field = where.strip("`").removeprefix("$.") or "the object"

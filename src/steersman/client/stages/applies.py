@@ -70,6 +70,7 @@ class SentApplies:
             warn=self._sender.warn,
             intent=True,
             subresource=intent.subresource,
+            body=intent.body,
         )
         try:
             return await send_write(
