@@ -15,7 +15,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, Generic, TypeAlias, TypeVar, cast
 
 import msgspec
@@ -152,7 +154,6 @@ class Intake:
         # Objects of a kind often share their namespace, their labels and the fields that we own.
         self._labels: _Pool[dict[str, str] | None] = _Pool(_labels_decoder.decode)
         self._managed: _Pool[bytes] = _Pool(bytes)
-        self._namespaces: _Pool[str] = _Pool(bytes.decode)
         self._last: tuple[bytes, StoredObject | None] = (b"", None)
         #: Objects on which the transform failed.
         self.transform_failures = 0
@@ -182,9 +183,10 @@ class Intake:
                 raw = _metadata_alone(raw)
         except _UNREADABLE:
             return None
-        key = Key(self._namespaces.get((metadata.namespace or "").encode()), metadata.name)
+        key = Key(sys.intern(metadata.namespace or ""), metadata.name)
         if options.transform is not None:
             raw = self._transformed(options.transform, raw, key)
+        owners, controlled = _owners(metadata.owner_references) if metadata.owner_references else ((), False)
         return StoredObject(
             key=key,
             resource_version=metadata.resource_version or "",
@@ -192,8 +194,8 @@ class Intake:
             uid=metadata.uid or "",
             generation=metadata.generation or 0,
             own_labels=labels,
-            owners=_owner_uids(metadata.owner_references) if metadata.owner_references else (),
-            controlled=any(owner.controller and owner.uid for owner in metadata.owner_references or ()),
+            owners=owners,
+            controlled=controlled,
             deleting=metadata.deletion_timestamp is not None,
             partial=options.metadata_only or options.transform is not None,
             managed_fields=managed,
@@ -233,7 +235,7 @@ class Intake:
         if not self._field_managers:
             return b""
         names, entries = self._field_managers, _managed_decoder.decode(managed) or ()
-        own = [entry for entry in entries if any(is_manager_of(name, entry.manager) for name in names)]
+        own = [entry for entry in entries if _is_own(names, entry.manager)]
         return self._managed.get(msgspec.json.encode(own)) if own else b""
 
 
@@ -243,23 +245,27 @@ def _as_tree(returned: object) -> object:
     return cast("Tree", returned)
 
 
-def _owner_uids(references: list[_Owner]) -> tuple[str, ...]:
-    """Return the owners' uids, the controller's first."""
-    return tuple(
-        reference.uid
-        for reference in sorted(references, key=lambda reference: not reference.controller)
-        if reference.uid
-    )
+@lru_cache(maxsize=1024)
+def _is_own(programs: tuple[str, ...], manager: str) -> bool:
+    """Whether a field manager belongs to one of these programs."""
+    return any(is_manager_of(program, manager) for program in programs)
+
+
+def _owners(references: list[_Owner]) -> tuple[tuple[str, ...], bool]:
+    """Return the owners' uids, the controller's first, and whether there is a controller."""
+    controllers = [each.uid for each in references if each.uid and each.controller]
+    others = [each.uid for each in references if each.uid and not each.controller]
+    return (*controllers, *others), bool(controllers)
 
 
 def without_managed_fields(raw: bytes, managed: msgspec.Raw) -> bytes:
     """Cut ``managedFields`` out of the bytes of an object; other fields stay as received."""
     # Search for the name only: searching for the long value would dominate the cost of this function.
-    start = raw.find(_MANAGED_FIELDS)
+    start, entries = raw.find(_MANAGED_FIELDS), bytes(managed)
     value = start + len(_MANAGED_FIELDS)
-    end = value + len(bytes(managed))
+    end = value + len(entries)
     # The format of kube-apiserver. The match cannot be inside a string, where the quotes would be escaped.
-    if start > 0 and raw[value:end] == bytes(managed) and raw.find(_MANAGED_FIELDS, end) < 0:
+    if start > 0 and raw[value:end] == entries and raw.find(_MANAGED_FIELDS, end) < 0:
         if raw[start - 1] == _COMMA:
             start -= 1
         elif raw[end : end + 1] == b",":
