@@ -281,10 +281,15 @@ class HttpResponse(Closable):
 
     async def read(self, limit: int = MAX_BODY) -> bytes:
         """Read the whole body; raise ProtocolError if it is longer than `limit` bytes."""
+        content = self._exchange.content
         try:
-            if int(self.headers.get("Content-Length", 0)) <= limit:
-                arrived = self._exchange.content.is_eof()
-                async with asyncio.timeout_at(None if arrived else self._deadline):
+            if content.is_eof():
+                # The whole body has arrived, as that of most responses: there is nothing to wait for.
+                body = content.read_nowait()
+                if len(body) <= limit:
+                    return body
+            elif int(self.headers.get("Content-Length", 0)) <= limit:
+                async with asyncio.timeout_at(self._deadline):
                     body = await self._read_bounded(limit)
                 if body is not None:
                     return body
