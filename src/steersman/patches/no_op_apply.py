@@ -293,11 +293,11 @@ def _projected(value: Any, node: Tree, depth: int) -> Any:
         held = cast("dict[str, Any]", value)
         return {
             text: _projected(held.get(text[2:], _ABSENT), child, depth + 1)
-            for text, child in sorted(node.items())
+            for text, child in node.items()
             if text != "."
         }
     if isinstance(value, list):
-        wanted = [(_content(text), child) for text, child in sorted(node.items()) if text != "."]
+        wanted = [(_content(text), child) for text, child in node.items() if text != "."]
         found: list[Any] = []
         for item in cast("list[Any]", value):
             for (kind, content), child in wanted:
