@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Hashable, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import lru_cache
 from typing import Any
 
 from steersman.cache import Cache, IndexName, IndexPending, Informer, ObjectEvent, as_selector
@@ -218,5 +219,6 @@ class CacheRecorder:
             self._cache.record_unknown(_kind(kind), key)
 
 
+@lru_cache
 def _kind(kind: GroupVersionKind) -> Kind:
     return Kind(kind.api_version, kind.kind)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
 
 import msgspec
@@ -81,8 +82,12 @@ class GroupVersionKind(_Versioned, frozen=True, order=True):
     @classmethod
     def of(cls, api_version: str, kind: str) -> GroupVersionKind:
         """Make it from an object's apiVersion and kind."""
-        parsed = GroupVersion.parse(api_version)
+        parsed = _parsed(api_version)
         return cls(parsed.group, parsed.version, kind)
+
+
+#: Every object has an apiVersion, and few are different.
+_parsed = lru_cache(maxsize=1024)(GroupVersion.parse)
 
 
 class GroupVersionResource(_Versioned, frozen=True, order=True):
