@@ -43,7 +43,7 @@ class Scope(msgspec.Struct, frozen=True):
 
     def requests(self, returned: object) -> tuple[Request, ...]:
         """The requests that a mapper returned: one target or several."""
-        if isinstance(returned, Request | Key | str):
+        if isinstance(returned, (Request, Key, str)):
             return (self.check(_request_for(returned)),)
         if isinstance(returned, Iterable):
             several = cast("Iterable[object]", returned)

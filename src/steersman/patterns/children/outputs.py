@@ -291,6 +291,8 @@ class Outputs:
             )
 
     def _check_references(self, identity: ChildIdentity, child: Object | Unstructured, options: ChildOptions) -> None:
+        if isinstance(child, Object) and not child.metadata.owner_references:
+            return
         named = controller_of(child) is not None or is_owned_by(child, self.owner)
         if named and options.get("owner", True):
             raise OwnershipError(

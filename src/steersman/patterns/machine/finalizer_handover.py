@@ -18,7 +18,8 @@ from steersman.patterns.machine.finalizers import add_finalizer, has_finalizer, 
 
 def is_guarded(obj: Object, names: Finalizers) -> bool:
     """Whether an object has a finalizer for which this machine cleans up."""
-    return any(has_finalizer(obj, name) for name in (*names.own, names.shared))
+    present = obj.metadata.finalizers
+    return bool(present) and any(name in present for name in (*names.own, names.shared))
 
 
 async def set_finalizer(

@@ -27,10 +27,13 @@ _GOOD = {
 }
 
 
+_EXISTS = ready("it exists", reason="Exists")
+
+
 def exists(obj: Any) -> Readiness:
     """Ready when the object exists."""
     del obj
-    return ready("it exists", reason="Exists")
+    return _EXISTS
 
 
 def custom(obj: Any) -> Readiness:
