@@ -208,11 +208,12 @@ class Controller:
                     label = "error"
                 case _:
                     assert_never(result)
-            loop = self._throttle(run, result)
+            ended = _time()
+            loop = self._throttle(run, result, ended)
             run.span.describe(label, result, run.log)
         finally:
             run.span.end()
-        self._record(run, result, label, words, loop)
+        self._record(run, result, label, words, loop, ended)
 
     def _begin(self, taken: Taken) -> _Run:
         """Give the reconcile its id, its log of writes, its span and its logger."""
@@ -245,11 +246,11 @@ class Controller:
     async def _call(self, run: _Run) -> Outcome:
         """Start inside `result_of`, so that a failure to start is also a failure of the key."""
         request, causes = run.taken.request, run.taken.causes
-        client, hot = self._client(run.log), self._loops.words(request, _time())
+        client, hot = self._client(run.log), self._loops.words(request, run.began)
         context = Context(client, request, causes, run.logger, run.id, self._events, self._registry, self.name, hot)
         return await reconcile_in(context, self._reconciler)
 
-    def _throttle(self, run: _Run, result: Result) -> str:
+    def _throttle(self, run: _Run, result: Result, ended: float) -> str:
         """Delay a key that writes in every reconcile. Returns why; empty if it is not hot."""
         request = run.taken.request
         if not isinstance(result, Done | RequeueAfter):
@@ -260,20 +261,20 @@ class Controller:
             run.taken.causes,
             run.log,
             began=run.began,
-            now=_time(),
+            now=ended,
             rng=randomness(),
             asked=result.delay if isinstance(result, RequeueAfter) else None,
         )
         if loop is None:
             return ""
         self._queue.throttle(request, loop.delay)
-        if loop.first and self._loop_lines.admits(_time()):
+        if loop.first and self._loop_lines.admits(ended):
             run.logger.warning("%s runs hot and is throttled: %s", request, loop.words)
         return loop.words
 
-    def _record(self, run: _Run, result: Result, label: ResultLabel, words: str, loop: str) -> None:
+    def _record(self, run: _Run, result: Result, label: ResultLabel, words: str, loop: str, ended: float) -> None:
         """Remember the reconcile for `explain`, and call the listener."""
-        request, seconds, finished = run.taken.request, _time() - run.began, utc_now()
+        request, seconds, finished = run.taken.request, ended - run.began, utc_now()
         if run.logger.isEnabledFor(logging.DEBUG):
             run.logger.debug("%s: %s in %.3f s, %d writes", request, label, seconds, len(run.log.writes))
         record = self._records.add(
