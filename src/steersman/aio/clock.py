@@ -111,8 +111,7 @@ def new_uid() -> str:
 
 def name_suffix(length: int = 5) -> str:
     """Return `length` random characters from the alphabet Kubernetes uses for generated names."""
-    generator = _generator()
-    return "".join(generator.choice(_SUFFIX_ALPHABET) for _ in range(length))
+    return "".join(_generator().choices(_SUFFIX_ALPHABET, k=length))
 
 
 def _generator() -> random.Random:
