@@ -16,9 +16,12 @@ async def test_a_connection_accepted_as_the_listener_stops_is_closed():
         stopped.set()
         return 0
 
+    async def protocol() -> asyncio.Protocol:
+        return asyncio.Protocol()
+
     stopped = asyncio.Event()
     acceptor = Acceptor(
-        asyncio.Protocol,
+        protocol,
         established=stop_before_the_next_task,
         end_idle=lambda: False,
         limit=10,

@@ -14,6 +14,8 @@ import resource
 import socket
 import ssl
 import struct
+import subprocess
+import sys
 import tracemalloc
 
 import pytest
@@ -64,6 +66,31 @@ def reset(writer: asyncio.StreamWriter) -> None:
     writer.transport.abort()
 
 
+#: Prints whether HTTP is loaded, the status of two requests that arrive at once, and again whether HTTP is loaded.
+ON_DEMAND = """
+import asyncio, sys
+from steersman.transport import HttpListener, ServerResponse
+
+async def hello(request):
+    return ServerResponse(status=200, body=b"hello")
+
+async def status(port):
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(b"GET / HTTP/1.0\\r\\n\\r\\n")
+    answer = await reader.read()
+    writer.close()
+    return answer.split()[1].decode()
+
+async def main():
+    async with HttpListener(hello, on_demand=True) as listener:
+        print("aiohttp" in sys.modules)
+        print(*await asyncio.gather(status(listener.port), status(listener.port)))
+    print("aiohttp" in sys.modules)
+
+asyncio.run(main())
+"""
+
+
 async def test_it_listens_on_loopback_alone_and_knows_its_port():
     async with HttpListener(hello) as listener:
         assert listener.address == f"http://127.0.0.1:{listener.port}"
@@ -71,6 +98,20 @@ async def test_it_listens_on_loopback_alone_and_knows_its_port():
         assert answer.startswith(b"HTTP/1.1 200 OK\r\n")
         assert answer.endswith(b"\r\n\r\nhello")
         assert b"aiohttp" not in answer.lower()
+    with pytest.raises(RuntimeError, match="is not listening"):
+        _ = listener.port
+
+
+def test_the_first_connection_loads_the_http_server():
+    """A session to which no client connects would hold 10 MB for nothing."""
+    done = subprocess.run([sys.executable, "-c", ON_DEMAND], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.stdout.split(), done.stderr) == (["False", "200", "200", "True"], "")
+
+
+async def test_a_listener_without_a_connection_closes():
+    listener = HttpListener(hello, on_demand=True)
+    await listener.start()
+    await listener.close()
     with pytest.raises(RuntimeError, match="is not listening"):
         _ = listener.port
 

@@ -17,7 +17,7 @@ import os
 import socket
 import ssl
 from asyncio.sslproto import SSLProtocol
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, Final
 
@@ -53,7 +53,7 @@ class Acceptor:
 
     def __init__(
         self,
-        protocol: Callable[[], asyncio.Protocol],
+        protocol: Callable[[], Awaitable[asyncio.Protocol]],
         *,
         established: Callable[[], int],
         end_idle: Callable[[], bool],
@@ -185,10 +185,11 @@ class Acceptor:
 
     async def _establish(self, accepted: socket.socket) -> None:
         try:
+            protocol = await self._protocol()
             if self._context is None:
-                await asyncio.get_running_loop().connect_accepted_socket(self._protocol, accepted)
+                await asyncio.get_running_loop().connect_accepted_socket(lambda: protocol, accepted)
             else:
-                await self._establish_tls(accepted, self._context)
+                await self._establish_tls(protocol, accepted, self._context)
         except (OSError, ssl.SSLError, TimeoutError) as error:
             # Unauthenticated clients must not fill the log.
             _log.debug("failed to establish a connection: %s", error)
@@ -197,11 +198,12 @@ class Acceptor:
             _log.exception("failed to establish a connection")
             accepted.close()
 
-    async def _establish_tls(self, accepted: socket.socket, context: ssl.SSLContext) -> None:
+    async def _establish_tls(
+        self, protocol: asyncio.Protocol, accepted: socket.socket, context: ssl.SSLContext
+    ) -> None:
         """Do what `connect_accepted_socket` does with ``ssl``, with a smaller buffer."""
         loop = asyncio.get_running_loop()
         handshake: asyncio.Future[Any] = loop.create_future()
-        protocol = self._protocol()
         timeouts: dict[str, Any] = {"ssl_handshake_timeout": self._handshake_timeout, "ssl_shutdown_timeout": 1.0}
         tls = _Tls(loop, protocol, context, handshake, server_side=True, **timeouts)
         transport, _ = await loop.connect_accepted_socket(lambda: tls, accepted)

@@ -26,19 +26,21 @@ import re
 import ssl
 from collections.abc import Callable
 from contextlib import AsyncExitStack
+from importlib import import_module
 from itertools import islice
-from typing import Any, Self
-
-from aiohttp import HttpVersion10, HttpVersion11, web
+from typing import TYPE_CHECKING, Any, Self
 
 from steersman.aio import Closable
 from steersman.transport.acceptor import SLOW, Acceptor, affordable
 from steersman.transport.body_memory import BodyMemory, BodyMemoryFull
 from steersman.transport.peer import Peer, set_peer
 from steersman.transport.protocol import Handler, ServerResponse
-from steersman.transport.sent_responses import send_response
 from steersman.transport.tls import ServerContexts, ServerTlsSource
 from steersman.wire import HttpRequest, Pairs, parse_query
+
+# Importing aiohttp takes a tenth of a second and 10 MB: `_load` does it.
+if TYPE_CHECKING:
+    from aiohttp import web
 
 _log = logging.getLogger("steersman.transport")
 
@@ -52,6 +54,7 @@ _SMALL_BODY = 64 * 1024
 _RESERVED_MAX = 64
 #: Seconds that a client has for a TLS handshake.
 _HANDSHAKE_TIMEOUT = 5.0
+_HTTP_1_0, _HTTP_1_1 = (1, 0), (1, 1)
 
 
 class HttpListener(Closable):
@@ -64,6 +67,7 @@ class HttpListener(Closable):
     ``before_body`` is called with a request before its long body is read. It returns a response to reject it, or the
     name of the sender, whose long bodies share a bound. By default the sender is the client's address.
     ``privileged`` returns whether a request may use a reserved connection.
+    With ``on_demand``, the first connection loads the HTTP server: for a port to which often no client connects.
     """
 
     def __init__(
@@ -82,6 +86,7 @@ class HttpListener(Closable):
         privileged: Callable[[HttpRequest], bool] | None = None,
         grace: float = 5.0,
         on_certificate_read: Callable[[bool], None] | None = None,
+        on_demand: bool = False,
     ) -> None:
         self._handler = handler
         self._where = (host, port)
@@ -99,6 +104,8 @@ class HttpListener(Closable):
         self.capacity = max(1, most - reserved)
         self._body_memory = BodyMemory()
         self._grace = grace
+        self._on_demand = on_demand
+        #: None until it is loaded.
         self._http: web.Server | None = None
         self._acceptor: Acceptor | None = None
         #: The tasks that are responding, in the order they began, and their connections.
@@ -116,20 +123,10 @@ class HttpListener(Closable):
             raise RuntimeError("this listener was started already; make a new one")
         host, port = self._where
         context = self._contexts.listening() if self._contexts is not None else None
-        self._http = web.Server(
-            self._answer,
-            handler_cancellation=True,
-            access_log=None,
-            logger=_UnreadableRequests("steersman.transport.unreadable"),
-            keepalive_timeout=self._idle_timeout,
-            max_line_size=_HEADER_MAX,
-            max_field_size=_HEADER_MAX,
-            max_headers=_HEADERS_MAX,
-            auto_decompress=False,
-            lingering_time=1.0,
-        )
+        if not self._on_demand:
+            _load()
         acceptor = Acceptor(
-            self._http,
+            self._protocol,
             established=self._established,
             end_idle=self._end_idle,
             limit=self._max_connections,
@@ -161,27 +158,17 @@ class HttpListener(Closable):
 
     async def close(self) -> None:
         """Stop accepting, let responses in progress end, and cancel those that take too long."""
-        acceptor, http, self._closed = self._acceptor, self._http, True
-        if acceptor is None or http is None:
+        acceptor, self._closed = self._acceptor, True
+        if acceptor is None:
             return
         self._acceptor = None
         if self._looks is not None:
             self._looks.cancel()
         acceptor.stop()
-        # idle connections end now, the others after their response
-        http.pre_shutdown()
         try:
-            if self._answering:
-                await asyncio.wait(list(self._answering), timeout=self._grace)
+            if self._http is not None:
+                await self._end_connections(self._http)
         finally:
-            for task in reversed(self._answering):
-                task.cancel()
-            transports = [connection.transport for connection in http.connections] + list(self._unsent)
-            await http.shutdown(0.5)
-            for transport in transports:
-                # otherwise a client that does not read would delay the end
-                if transport is not None:
-                    transport.abort()
             await acceptor.wait_stopped()
 
     async def __aenter__(self) -> Self:
@@ -192,6 +179,31 @@ class HttpListener(Closable):
         return f"<HttpListener {self.address}>" if self._acceptor is not None else "<HttpListener, not listening>"
 
     # connections
+
+    async def _protocol(self) -> asyncio.Protocol:
+        """The protocol of a new connection."""
+        if self._http is None and self._on_demand:
+            # In a thread, because the event loop may be busy with other work.
+            await asyncio.to_thread(_load)
+        if self._http is None:
+            self._http = self._server()
+        return self._http()
+
+    def _server(self) -> web.Server:
+        from aiohttp import web  # noqa: PLC0415 - see above
+
+        return web.Server(
+            self._answer,
+            handler_cancellation=True,
+            access_log=None,
+            logger=_UnreadableRequests("steersman.transport.unreadable"),
+            keepalive_timeout=self._idle_timeout,
+            max_line_size=_HEADER_MAX,
+            max_field_size=_HEADER_MAX,
+            max_headers=_HEADERS_MAX,
+            auto_decompress=False,
+            lingering_time=1.0,
+        )
 
     def _established(self) -> int:
         """How many connections are established, without those that are closing."""
@@ -207,6 +219,22 @@ class HttpListener(Closable):
             return False
         open_ = (each for each in connections if each.transport is not None)  # in the order they were made
         return connection not in islice(open_, self.capacity)
+
+    async def _end_connections(self, http: web.Server) -> None:
+        # idle connections end now, the others after their response
+        http.pre_shutdown()
+        try:
+            if self._answering:
+                await asyncio.wait(list(self._answering), timeout=self._grace)
+        finally:
+            for task in reversed(self._answering):
+                task.cancel()
+            transports = [connection.transport for connection in http.connections] + list(self._unsent)
+            await http.shutdown(0.5)
+            for transport in transports:
+                # otherwise a client that does not read would delay the end
+                if transport is not None:
+                    transport.abort()
 
     def _end_idle(self) -> bool:
         """End the connection idle for longest, or one with a late body; returns whether there was one."""
@@ -240,6 +268,8 @@ class HttpListener(Closable):
     # one request
 
     async def _answer(self, incoming: web.BaseRequest) -> web.StreamResponse:
+        from steersman.transport.sent_responses import send_response  # noqa: PLC0415 - see above
+
         task = asyncio.current_task()
         assert task is not None
         self._answering[task] = incoming.protocol
@@ -289,7 +319,7 @@ class HttpListener(Closable):
                 await held.enter_async_context(self._body_memory.taken(sender, size, within=self._read_timeout))
             except BodyMemoryFull:
                 return _refuse(429, "this sender has too many long requests in progress; try again later", _LATER)
-        if "Expect" in incoming.headers and incoming.version >= HttpVersion11 and incoming.transport is not None:
+        if "Expect" in incoming.headers and incoming.version >= _HTTP_1_1 and incoming.transport is not None:
             incoming.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         try:
             async with asyncio.timeout(self._read_timeout):
@@ -303,7 +333,7 @@ class HttpListener(Closable):
         if not path.startswith("/") or incoming.method == "CONNECT":
             # a successful response to CONNECT would have no body, whatever its head says
             return _refuse(400, "the target of a request must be a path that starts with /; this is not a proxy")
-        if incoming.version < HttpVersion10:
+        if incoming.version < _HTTP_1_0:
             return _refuse(400, "this HTTP version is not supported")
         if (refusal := _framing_refusal(incoming)) is not None:
             return refusal
@@ -342,10 +372,15 @@ def _refuse(status: int, words: str, more: Pairs = ()) -> ServerResponse:
     return ServerResponse(status=status, headers=(*_TEXT, *more, ("Connection", "close")), body=f"{words}\n".encode())
 
 
+def _load() -> None:
+    """Import what answers requests."""
+    import_module("steersman.transport.sent_responses")
+
+
 def _framing_refusal(incoming: web.BaseRequest) -> ServerResponse | None:
     """The response to a request that another program could read differently; None to accept it."""
     encodings = incoming.headers.getall("Transfer-Encoding", ())
-    if encodings and incoming.version < HttpVersion11:
+    if encodings and incoming.version < _HTTP_1_1:
         return _refuse(400, "a body in HTTP/1.0 needs a Content-Length; it has no transfer encodings")
     if encodings and [each.lower() for each in encodings] != ["chunked"]:
         return _refuse(501, "the only transfer encoding is chunked")

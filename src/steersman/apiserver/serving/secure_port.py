@@ -95,6 +95,7 @@ async def serve(
             grace=grace,
             before_body=_before_body(server),
             privileged=_is_administrator(server, authentication),
+            on_demand=True,
         )
         _leave_connections(server, listening.capacity)
         async with server, listening as listener:

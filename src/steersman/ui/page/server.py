@@ -11,13 +11,12 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from functools import cache
-from importlib.resources import files
 from types import TracebackType
 from typing import Any, Final, Self
 
 import msgspec
 
-from steersman.transport import HttpListener, HttpTransport, ServerResponse
+from steersman.transport import HttpListener, ServerResponse
 from steersman.ui.board import Board
 from steersman.ui.page.access import Access, AccessRefused, security_headers
 from steersman.ui.page.feed import act, feed
@@ -51,7 +50,12 @@ class Dashboard:
         self._access = Access(renewal=renewal)
         self._streams = 0
         self._listener = HttpListener(
-            self._answer, port=port, max_body=_BODY_MAX, max_connections=_CONNECTIONS_MAX, grace=0.2
+            self._answer,
+            port=port,
+            max_body=_BODY_MAX,
+            max_connections=_CONNECTIONS_MAX,
+            grace=0.2,
+            on_demand=True,
         )
         self._posts: dict[str, Callable[[HttpRequest], Awaitable[ServerResponse]]] = {
             "feed": self._feed,
@@ -147,6 +151,8 @@ class Dashboard:
 
 async def new_link(address: str, key: str) -> str:
     """A new one-time URL of a page that another program of this user serves."""
+    from steersman.transport import HttpTransport  # noqa: PLC0415 - imports aiohttp
+
     transport = HttpTransport(address)
     try:
         request = HttpRequest("POST", "/link", headers=(("Authorization", f"Bearer {key}"),), body=b"")
@@ -183,6 +189,8 @@ def _asset(name: str) -> ServerResponse:
 
 @cache
 def _read(name: str) -> bytes:
+    from importlib.resources import files  # noqa: PLC0415 - only if a browser opens the page
+
     return (files("steersman.ui.page") / "assets" / name).read_bytes()
 
 
