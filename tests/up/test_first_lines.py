@@ -31,6 +31,8 @@ print(*sys.modules)
 """
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     unneeded = {
+        "aiohttp",
+        "steersman.cel.rules",
         "steersman.kinds.core_v1",
         "steersman.apiserver.admission.pod_security",
         "steersman.apiserver.chain.rbac",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from steersman import Key
@@ -26,11 +28,13 @@ from steersman.workloads.kinds import (
     TcpProbe,
 )
 from steersman.workloads.kinds.immutability import refused_changes
+from steersman.workloads.kinds.spec_rules import broken_rules, spec_problems
 
 
 @pytest.fixture(scope="module")
 async def client():
-    async with ControlPlane(resources=KINDS, controllers=()) as plane:
+    validators = {kind: partial(spec_problems, kind.__name__) for kind in KINDS}
+    async with ControlPlane(resources=KINDS, controllers=(), validators=validators) as plane:
         yield plane.client
 
 
@@ -62,6 +66,76 @@ async def test_an_added_probe_has_one_check(client, checks):
     spec = ExecutableSpec(executable_path="/bin/true", steersman=ProcessAdditions(health_probes=[probe]))
     with pytest.raises(Invalid, match="a probe needs one of tcp, exec and http"):
         await client.create(Executable(metadata=ObjectMeta(name="probed"), spec=spec))
+
+
+#: The specs of a process and of a container, with the defaults that rules use.
+PROCESS = {"executablePath": "/bin/true", "executionType": "Process", "mode": "session", "persistent": False}
+CONTAINER = {"image": "web", "mode": "session", "persistent": False, "restartPolicy": "no"}
+HTTP = {"name": "up", "type": "HTTP", "httpProbe": {"url": "http://localhost"}}
+PROGRAM = {"name": "up", "type": "Executable", "executableProbe": {"executableTemplate": {}}}
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "broken"),
+    [
+        ("Executable", PROCESS, {}),
+        ("Executable", {**PROCESS, "executionType": "IDE"}, {"spec": "executionType IDE is not supported"}),
+        ("Executable", {**PROCESS, "monitorPid": 1}, {"spec": "monitorPid needs mode persistent"}),
+        ("Executable", {**PROCESS, "monitorPid": 1, "mode": "cleanup"}, {"spec": "monitorPid needs mode persistent"}),
+        ("Executable", {**PROCESS, "monitorPid": 1, "mode": "persistent"}, {}),
+        ("Executable", {**PROCESS, "monitorPid": 1, "persistent": True}, {}),
+        ("Executable", {**PROCESS, "healthProbes": [HTTP, PROGRAM]}, {}),
+        (
+            "Executable",
+            {**PROCESS, "healthProbes": [HTTP, {**HTTP, **PROGRAM, "type": "HTTP"}]},
+            {"spec.healthProbes[1]": "an Executable probe needs executableProbe, and no other"},
+        ),
+        (
+            "Executable",
+            {**PROCESS, "healthProbes": [{**HTTP, **PROGRAM}]},
+            {"spec.healthProbes[0]": "an HTTP probe needs httpProbe, and no other"},
+        ),
+        (
+            "ExecutableReplicaSet",
+            {"template": {"spec": {**PROCESS, "steersman": {"healthProbes": [{"name": "up", "tcp": {}, "http": {}}]}}}},
+            {"spec.template.spec.steersman.healthProbes[0]": "a probe needs one of tcp, exec and http"},
+        ),
+        ("Container", CONTAINER, {}),
+        ("Container", {**CONTAINER, "image": None}, {"spec": "a container needs an image"}),
+        ("Container", {**CONTAINER, "image": None, "build": {}}, {}),
+        ("Container", {**CONTAINER, "mode": "existing"}, {"spec": "containerName names the container to reuse"}),
+        ("Container", {**CONTAINER, "persistent": True}, {"spec": "containerName names the container to reuse"}),
+        ("Container", {**CONTAINER, "mode": "existing", "containerName": "web"}, {}),
+        ("Container", {**CONTAINER, "steersman": {"attach": {}}}, {}),
+        (
+            "Container",
+            {**CONTAINER, "steersman": {"attach": {}}, "restartPolicy": "always"},
+            {"spec": "steersman.attach names a program"},
+        ),
+        (
+            "Container",
+            {**CONTAINER, "healthProbes": [{**HTTP, "httpProbe": None}]},
+            {"spec.healthProbes[0]": "an HTTP"},
+        ),
+        ("Service", {"protocol": "TCP", "addressAllocationMode": "Localhost", "address": "127.0.0.1"}, {}),
+        ("Service", {"protocol": "UDP", "addressAllocationMode": "Localhost"}, {"spec": "protocol UDP"}),
+        (
+            "Service",
+            {"protocol": "TCP", "addressAllocationMode": "Proxyless", "address": "127.0.0.1"},
+            {"spec": "a Proxyless service has the address of its endpoint"},
+        ),
+    ],
+)
+def test_a_broken_rule_is_found_at_its_place(kind, spec, broken):
+    found = dict(broken_rules(kind, spec))
+    assert {path: rule[: len(broken.get(path, ""))] for path, rule in found.items()} == broken
+
+
+def test_a_rule_that_was_broken_before_is_not_reported_again():
+    """Else an update of another field, such as a stop, would fail."""
+    old = {"spec": {**PROCESS, "executionType": "IDE"}}
+    assert len(spec_problems("Executable", None, old)) == 1
+    assert spec_problems("Executable", old, {"spec": {**old["spec"], "stop": True}}) == []
 
 
 async def test_a_status_owns_its_environment_as_a_whole(client):

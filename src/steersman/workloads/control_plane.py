@@ -20,15 +20,13 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from steersman import aio
 from steersman.client import Client
 from steersman.controller import Blueprint
-from steersman.controlplane import ControlPlane, PathHandler, Validator
+from steersman.controlplane import ControlPlane, PathHandler
 from steersman.manager import Manager
-from steersman.objects import Object
-from steersman.objects.field_problems import FieldProblem, problem
 from steersman.workloads.containers import ContainerRuntimeError
 from steersman.workloads.containers.container_record import recorded_runtimes
 from steersman.workloads.controllers.container_execs import container_execs
@@ -42,7 +40,7 @@ from steersman.workloads.controllers.executables import executables
 from steersman.workloads.controllers.services import add_services
 from steersman.workloads.files import FileChanges
 from steersman.workloads.kinds import KINDS
-from steersman.workloads.kinds.immutability import MUTABLE, refused_changes
+from steersman.workloads.kinds.spec_rules import spec_problems
 from steersman.workloads.launch_subresource import launch_subresource
 from steersman.workloads.log_subresource import Logs
 from steersman.workloads.parts import Parts, new_runner, real_parts
@@ -207,7 +205,7 @@ class DeveloperControlPlane:
             token=_new_token(),
             certificates=parts.certificates,
             subresources=[*logs.subresources(), launch_subresource(world)],
-            validators=dict(_validators()),
+            validators={kind: partial(spec_problems, kind.__name__) for kind in KINDS},
             paths={"/admin/execution": shutdown.answer, **self._paths},
             history=_HISTORY,
             history_bytes=_HISTORY_BYTES,
@@ -260,20 +258,6 @@ class DeveloperControlPlane:
 def _new_token() -> str:
     alphabet = string.ascii_letters + string.digits
     return "".join(aio.randomness().choices(alphabet, k=_TOKEN_LENGTH))
-
-
-def _validators() -> Iterator[tuple[type[Object], Validator]]:
-    for kind in KINDS:
-        if kind.__name__ in MUTABLE:
-            yield kind, partial(_refused, kind.__name__)
-
-
-def _refused(kind: str, old: Mapping[str, Any] | None, new: Mapping[str, Any]) -> list[FieldProblem]:
-    """The changed fields that cannot change."""
-    if old is None:
-        return []
-    changes = refused_changes(kind, old.get("spec") or {}, new.get("spec") or {})
-    return [problem(path, "FieldValueForbidden", detail=why) for path, why in changes.items()]
 
 
 def _remove_own(kubeconfig: Path, content: bytes) -> None:

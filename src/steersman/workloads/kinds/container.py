@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from steersman.markers import Int32, ListMap, ListSet, Maximum, Minimum, MinLength, Rule
+from steersman.markers import Int32, ListMap, ListSet, Maximum, Minimum, MinLength
 from steersman.objects import MicroTime, PrinterColumn, Resource, Spec, Status, Struct, field
 from steersman.workloads.kinds.additions import ContainerAdditions, ContainerObservation, ProcessObservation
 from steersman.workloads.kinds.container_image import (
@@ -68,25 +68,7 @@ class ContainerPemCertificates(Struct):
     continue_on_error: bool = False
 
 
-class ContainerSpec(
-    Spec,
-    rules=(
-        Rule(
-            rule="has(self.image) || has(self.build)", message="a container needs an image, or a build that makes one"
-        ),
-        Rule(
-            rule="(self.mode == 'session' && !self.persistent) || has(self.containerName)",
-            message="containerName names the container to reuse: modes other than session need it",
-        ),
-        Rule(
-            rule=(
-                "!has(self.steersman) || !has(self.steersman.attach)"
-                " || (self.mode == 'session' && !self.persistent && self.restartPolicy == 'no')"
-            ),
-            message="steersman.attach names a program that starts the container once: use mode session and restartPolicy no",
-        ),
-    ),
-):
+class ContainerSpec(Spec):
     """An image and what to run of it. After creation only start, stop, networks and the probes can change."""
 
     image: str | None = None

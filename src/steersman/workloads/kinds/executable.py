@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from steersman.markers import Int32, ListMap, ListSet, Minimum, MinLength, Rule
+from steersman.markers import Int32, ListMap, ListSet, Minimum, MinLength
 from steersman.objects import MicroTime, PrinterColumn, Resource, ScaleSubresource, Spec, Status, Struct, field
 from steersman.workloads.kinds.additions import (
     ProcessAdditions,
@@ -35,19 +35,7 @@ class ExecutablePemCertificates(Struct):
     """Whether invalid certificates are skipped instead of failing the start."""
 
 
-class ExecutableSpec(
-    Spec,
-    rules=(
-        Rule(
-            rule="!has(self.executionType) || self.executionType == 'Process'",
-            message="executionType IDE is not supported: no IDE protocol is implemented; use Process",
-        ),
-        Rule(
-            rule="!has(self.monitorPid) || (has(self.persistent) && self.persistent) || self.mode == 'persistent'",
-            message="monitorPid needs mode persistent",
-        ),
-    ),
-):
+class ExecutableSpec(Spec):
     """A program, its arguments and its environment."""
 
     executable_path: Annotated[str, MinLength(1)]

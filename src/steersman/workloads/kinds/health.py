@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Final, Literal, Self
 
-from steersman.markers import ListMap, Maximum, Minimum, MinItems, MinLength, Rule
+from steersman.markers import ListMap, Maximum, Minimum, MinItems, MinLength
 from steersman.objects import MicroTime, Struct
 from steersman.workloads.kinds.environment import AmbientEnvironment, Duration, EnvVar
 
@@ -64,18 +64,7 @@ class ExecutableProbe(Struct):
     executable_template: ProbeTemplate
 
 
-class HealthProbe(
-    Struct,
-    rules=(
-        Rule(
-            rule="(self.type == 'HTTP') == has(self.httpProbe)", message="an HTTP probe needs httpProbe, and no other"
-        ),
-        Rule(
-            rule="(self.type == 'Executable') == has(self.executableProbe)",
-            message="an Executable probe needs executableProbe, and no other",
-        ),
-    ),
-):
+class HealthProbe(Struct):
     """A probe of the health of a process or a container, as DCP declares it."""
 
     name: Annotated[str, MinLength(1)]
@@ -125,15 +114,7 @@ class AddedProbeSchedule(ProbeSchedule):
     """How long after the start failures do not count, until the first success."""
 
 
-class AddedProbe(
-    Struct,
-    rules=(
-        Rule(
-            rule="[has(self.tcp), has(self.exec), has(self.http)].filter(each, each).size() == 1",
-            message="a probe needs one of tcp, exec and http",
-        ),
-    ),
-):
+class AddedProbe(Struct):
     """A probe of the health of a process or a container, with the types and options that Steersman adds."""
 
     name: Annotated[str, MinLength(1)]

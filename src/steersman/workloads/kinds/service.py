@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Final, Literal
 
-from steersman.markers import Int32, Maximum, Minimum, MinLength, Rule
+from steersman.markers import Int32, Maximum, Minimum, MinLength
 from steersman.objects import PrinterColumn, Resource, Spec, Status, Struct
 from steersman.workloads.kinds.environment import GROUP, VERSION
 
@@ -33,16 +33,7 @@ class ServiceObservation(Struct):
     """Connections that wait for the first endpoint."""
 
 
-class ServiceSpec(
-    Spec,
-    rules=(
-        Rule(rule="self.protocol == 'TCP'", message="protocol UDP is not supported: the proxy forwards TCP alone"),
-        Rule(
-            rule="self.addressAllocationMode != 'Proxyless' || !has(self.address)",
-            message="a Proxyless service has the address of its endpoint: leave address unset",
-        ),
-    ),
-):
+class ServiceSpec(Spec):
     """Where the service listens. All of it can change; the proxy then moves."""
 
     address: str | None = None
