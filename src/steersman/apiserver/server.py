@@ -53,6 +53,7 @@ from steersman.apiserver.custom_resources import (
     crds_of,
     extensions_of,
     install_crds,
+    listed,
     unstored_definitions,
 )
 from steersman.apiserver.discovery import discovery_routes, feed_check, is_health_path, metrics_route, storage_check
@@ -127,7 +128,8 @@ class ApiServer:
             options.get("conversions") or {}, options.get("validators", {}), options.get("subresources", ())
         )
         self.registry = ResourceRegistry(builtin_kinds(options.get("kinds"), rbac=authorizer == "rbac"))
-        self._crds = crds_of(options.get("resources", ()))
+        resources = listed(options.get("resources", ()))
+        self._crds = crds_of(resources, self.registry)
         history_bytes = options.get("history_bytes", HISTORY_BYTES)
         self.storage, self._own_storage = opened(options.get("storage"), history_bytes)
         self.feed = Feed(self.storage, history=options.get("history", HISTORY), history_bytes=history_bytes)
@@ -155,7 +157,7 @@ class ApiServer:
         #: Serves custom resources as their definitions are created, changed and deleted.
         self.custom_resources = CustomResources(self.backend, extensions, caller)
         if self.custom_resources.definition is None:
-            for definition in unstored_definitions(self._crds, extensions):
+            for definition in unstored_definitions(self._crds, extensions, resources):
                 self.registry.add(definition)
         #: Signs and reviews the tokens of service accounts.
         self.account_tokens = AccountTokens(self.storage)

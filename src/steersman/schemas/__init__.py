@@ -14,7 +14,11 @@ from typing import TYPE_CHECKING
 from steersman._lazy_names import lazy_names
 from steersman.schemas.admission import DefaultsTooLarge as DefaultsTooLarge, admitted as admitted, pruned as pruned
 from steersman.schemas.checks import problems as problems, validate as validate
-from steersman.schemas.definition import crd_for as crd_for, crd_yaml as crd_yaml
+from steersman.schemas.definition import (
+    crd_for as crd_for,
+    crd_yaml as crd_yaml,
+    undescribed_crd as undescribed_crd,
+)
 from steersman.schemas.embedded_objects import embedded_problems as embedded_problems
 from steersman.schemas.form_constraints import constraint_check as constraint_check
 from steersman.schemas.list_types import list_type_problems as list_type_problems

@@ -10,7 +10,7 @@ Guarantees
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, Final
 
@@ -18,7 +18,7 @@ import msgspec
 
 from steersman.objects import Object, ResourceOptions, ScaleSubresource, nearest
 from steersman.schemas.constraints import Schema, Where
-from steersman.schemas.structural_schema import schema_for
+from steersman.schemas.structural_schema import schema_for, undescribed_schema
 
 _SUBDOMAIN: Final = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)+")
 _LABEL: Final = re.compile(r"[a-z](?:[-a-z0-9]*[a-z0-9])?")
@@ -37,6 +37,22 @@ def crd_for(
 
     ``conversion`` is its ``spec.conversion``; without it, the server changes only the ``apiVersion`` of an object.
     """
+    return _crd(classes, schema_for, labels=labels, annotations=annotations, conversion=conversion)
+
+
+def undescribed_crd(*classes: type[Object]) -> dict[str, Any]:
+    """Like `crd_for`, with `undescribed_schema` of each version."""
+    return _crd(classes, undescribed_schema)
+
+
+def _crd(
+    classes: tuple[type[Object], ...],
+    schema_of: Callable[[type[Object]], Schema],
+    *,
+    labels: Mapping[str, str] | None = None,
+    annotations: Mapping[str, str] | None = None,
+    conversion: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
     if not classes:
         raise TypeError("crd_for() needs at least one resource class, one for each version of the kind")
     first = _options(classes[0])
@@ -61,7 +77,7 @@ def crd_for(
             "group": first.group,
             "names": _names(next(_options(cls) for cls in classes if _options(cls).storage)),
             "scope": first.scope,
-            "versions": [_version(cls) for cls in classes],
+            "versions": [_version(cls, schema_of(cls)) for cls in classes],
             **({"conversion": dict(conversion)} if conversion else {}),
         },
     }
@@ -126,10 +142,10 @@ def _names(options: ResourceOptions) -> Schema:
     return names
 
 
-def _version(cls: type[Object]) -> Schema:
+def _version(cls: type[Object], schema: Schema) -> Schema:
     options, where = _options(cls), Where(cls.__qualname__)
-    schema = schema_for(cls)
-    _check_rules(cls)
+    if b'"x-kubernetes-validations"' in msgspec.json.encode(schema):
+        _check_rules(cls)
     version: Schema = {"name": options.version, "served": options.served, "storage": options.storage}
     if options.deprecated:
         version["deprecated"] = True
@@ -156,12 +172,10 @@ def _version(cls: type[Object]) -> Schema:
 @cache
 def _check_rules(cls: type[Object]) -> None:
     """Raise for the first CEL rule that the server would reject, with its compiler's message; once per class."""
-    schema, where = schema_for(cls), Where(cls.__qualname__)
-    if b'"x-kubernetes-validations"' not in msgspec.json.encode(schema):
-        return
     from steersman.cel import compile_rules  # noqa: PLC0415 - few kinds have rules
 
-    _, found = compile_rules(schema)
+    where = Where(cls.__qualname__)
+    _, found = compile_rules(undescribed_schema(cls))
     if found:
         path, message = found[0].path, found[0].message
         place = ".".join(re.findall(r"properties\[([^]]*)\]", path)) or "the object"

@@ -91,10 +91,15 @@ def _strict_schema(cls: type[Struct]) -> Schema:
     return _Builder(for_validation=False).struct(cls, Where(cls.__qualname__), root=True)
 
 
+def undescribed_schema(cls: type[Struct]) -> Schema:
+    """Like `schema_for`, without descriptions: finding them means reading source code. Do not change the result."""
+    return _Builder(for_validation=False, describes=False).struct(cls, Where(cls.__qualname__), root=True)
+
+
 @cache
 def readable_schema(cls: type[Struct]) -> Schema:
     """Like `schema_for`, without descriptions; recursive types end in any object. Do not change the result."""
-    schema = _Builder(for_validation=True).struct(cls, Where(cls.__qualname__), root=True)
+    schema = _Builder(for_validation=True, describes=False).struct(cls, Where(cls.__qualname__), root=True)
     options: ResourceOptions | None = getattr(cls, "__resource__", None)
     if options is not None and ("." not in options.group or options.group.endswith(".k8s.io")):
         _forget_formats(schema)
@@ -119,10 +124,10 @@ def _ordered(schema: Schema) -> Schema:
 class _Builder:
     """Builds the schema of one class, from the outside in."""
 
-    def __init__(self, *, for_validation: bool) -> None:
-        #: Without descriptions (finding them means reading source code). Recursive types are cut off instead of
-        #: rejected.
+    def __init__(self, *, for_validation: bool, describes: bool = True) -> None:
+        #: Recursive types are cut off instead of rejected.
         self.for_validation = for_validation
+        self.describes = describes
         #: The classes being built, outermost first.
         self.open: list[type[Struct]] = []
         #: Why old and new values cannot be compared here; empty where they can.
@@ -135,7 +140,7 @@ class _Builder:
             return copy.deepcopy(_TEMPLATE_METADATA)
         self.open.append(cls)
         schema: Schema = {"type": "object"}
-        if not self.for_validation and (description := class_description(cls)):
+        if self.describes and (description := class_description(cls)):
             schema["description"] = description
         self._fields(cls, schema)
         for ancestor in reversed(cls.__mro__):
@@ -171,7 +176,7 @@ class _Builder:
 
     def _fields(self, cls: type[Struct], schema: Schema) -> None:
         names = wire_names(cls)
-        descriptions = {} if self.for_validation else field_descriptions(cls)
+        descriptions = field_descriptions(cls) if self.describes else {}
         properties: Schema = {}
         required: list[str] = []
         presence: list[Schema] = []

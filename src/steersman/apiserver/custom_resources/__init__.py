@@ -11,6 +11,7 @@ from steersman.apiserver.custom_resources.lifecycle import CustomResources as Cu
 from steersman.apiserver.custom_resources.resource_classes import (
     crds_of as crds_of,
     install_crds as install_crds,
+    listed as listed,
     unstored_definitions as unstored_definitions,
 )
 from steersman.apiserver.custom_resources.strategy import CustomStrategy as CustomStrategy

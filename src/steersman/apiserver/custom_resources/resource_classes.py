@@ -9,26 +9,34 @@ from collections.abc import Iterable
 from functools import partial
 from typing import cast
 
+from msgspec.structs import replace
+
 from steersman import kinds as builtin
 from steersman.apiserver.context import Backend
 from steersman.apiserver.custom_resources.definitions import definitions_of
 from steersman.apiserver.custom_resources.extensions import NONE, Extensions
 from steersman.apiserver.custom_resources.lifecycle import GROUP, HEADERS, ITSELF, RESOURCE
 from steersman.apiserver.documents import copied
+from steersman.apiserver.registry import ResourceRegistry
 from steersman.apiserver.registry.definition import Definition, Tree
 from steersman.apiserver.request import ServerRequest
 from steersman.apiserver.verbs.create import create_object
 from steersman.apiserver.verbs.options import WriteOptions
 from steersman.apiserver.verbs.update import Change
 from steersman.objects import Object, ResourceOptions
-from steersman.schemas import crd_for
+from steersman.schemas import crd_for, schema_for, undescribed_crd
 from steersman.wire import HttpRequest
 
 
-def crds_of(resources: Iterable[type[Object]]) -> list[Tree]:
-    """The CRDs of resource classes. Raises for Kubernetes' own kinds."""
+def listed(resources: Iterable[type[Object]]) -> tuple[type[Object], ...]:
+    """The resource classes of an option. Raises for a single class."""
     if isinstance(resources, type):
         raise TypeError(f"resources must be a list of classes: write resources=[{resources.__name__}]")
+    return tuple(resources)
+
+
+def crds_of(resources: Iterable[type[Object]], registry: ResourceRegistry) -> list[Tree]:
+    """The CRDs of resource classes, with descriptions if a server stores them. Raises for Kubernetes' own kinds."""
     by_name: dict[str, list[type[Object]]] = {}
     for cls in resources:
         options = _options(cls)
@@ -41,7 +49,8 @@ def crds_of(resources: Iterable[type[Object]]) -> list[Tree]:
             why = f"{same.__qualname__} and {cls.__qualname__} are both {name} {options.version}"
             raise ValueError(f"resources: {why}; leave one of them out")
         found.append(cls)
-    return [crd_for(*classes) for classes in by_name.values()]
+    make = undescribed_crd if registry.find(GROUP, "v1", RESOURCE) is None else crd_for
+    return [make(*classes) for classes in by_name.values()]
 
 
 def _options(cls: type[Object]) -> ResourceOptions:
@@ -60,10 +69,13 @@ def _options(cls: type[Object]) -> ResourceOptions:
     return options
 
 
-def unstored_definitions(crds: Iterable[Tree], extensions: Extensions) -> list[Definition]:
+def unstored_definitions(
+    crds: Iterable[Tree], extensions: Extensions, resources: Iterable[type[Object]]
+) -> list[Definition]:
     """The definitions of CRDs that a server does not store as objects."""
+    classes = {cls.gvk(): cls for cls in resources}
     return [
-        definition
+        replace(definition, described=partial(schema_for, classes[definition.gvk]))
         for crd in crds
         for definition in definitions_of(crd, extension=extensions.get(crd["metadata"]["name"], NONE))
     ]

@@ -34,7 +34,7 @@ def object_fields() -> Tree:
 
 def published(definition: Definition) -> Tree:
     """The schema of a custom resource for v3, without the name of its kind."""
-    schema = _node(definition.schema())
+    schema = _node(definition.published_schema)
     properties = object_fields()
     own: Mapping[str, Tree] = schema.get("properties") or {}
     for name, node in own.items():
@@ -56,7 +56,7 @@ def _node(schema: Tree) -> Tree:
 
 def published_v2(definition: Definition) -> Tree:
     """The schema of a custom resource for v2; its references are still those of v3."""
-    schema = definition.schema()
+    schema = definition.published_schema
     if schema.get(_PRESERVES):
         return {"type": "object"}
     node = _node_v2(schema)

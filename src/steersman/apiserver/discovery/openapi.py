@@ -129,6 +129,6 @@ def _digest(snapshot: Snapshot, group_version: GroupVersion) -> str:
 
 
 def _source(definition: Definition) -> list[object]:
-    schema = definition.schema() if definition.custom else None
+    schema = definition.published_schema if definition.custom else None
     subresources = [(sub.name, sub.gvk.api_version, sub.gvk.kind, sub.verbs) for sub in subresources_of(definition)]
     return [definition.resource, definition.gvk.kind, definition.namespaced, definition.verbs, subresources, schema]

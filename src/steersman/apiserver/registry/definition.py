@@ -76,6 +76,8 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True):
     verbs: tuple[str, ...] = ALL_VERBS
     #: The OpenAPI schema of the kind, made on first use.
     schema: Callable[[], Tree]
+    #: The same with descriptions, if it has none.
+    described: Callable[[], Tree] | None = None
     #: Makes the rules of the kind, or returns those that it made.
     make_strategy: Callable[[], Strategy] = cache(Strategy)
     has_status: bool = False
@@ -110,6 +112,11 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True):
     returns_deleted: bool = False
     #: The warning for every request, if the resource is deprecated.
     deprecation: str = ""
+
+    @property
+    def published_schema(self) -> Tree:
+        """The schema for readers."""
+        return (self.described or self.schema)()
 
     @property
     def strategy(self) -> Strategy:
