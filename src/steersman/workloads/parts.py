@@ -52,15 +52,21 @@ def new_runner(session: SessionFolder, processes: ProcessRunner, runtime: str) -
 
 @asynccontextmanager
 async def real_parts(
-    session: SessionFolder, *, runtime: Literal["podman", "docker"] = "podman", project: str | None = None
+    session: SessionFolder,
+    *,
+    runtime: Literal["podman", "docker"] = "podman",
+    project: str | None = None,
+    certificates: CertificateSource | None = None,
 ) -> AsyncGenerator[Parts]:
     """Processes, containers and sockets of this machine; all of them end with the block, but for persistent ones.
 
-    Services of the same ``project``, by default the session's folder, keep their ports between runs.
+    Services of the same ``project``, by default the session's folder, keep their ports between runs. ``certificates`` are
+    those of a `CertificateProcess` that began earlier.
     """
     async with AsyncExitStack() as stack:
-        # First, because it issues them while the session starts.
-        certificates = await stack.enter_async_context(CertificateProcess())
+        if certificates is None:
+            # First, because it issues them while the session starts.
+            certificates = (await stack.enter_async_context(CertificateProcess())).issued
         processes = await stack.enter_async_context(ZygoteRunner())
         containers = new_runner(session, processes, runtime)
         prober = await stack.enter_async_context(RealProber(processes))
@@ -72,7 +78,7 @@ async def real_parts(
             proxy=await stack.enter_async_context(RelayProxy()),
             files=await stack.enter_async_context(InotifyWatcher()),
             health=await stack.enter_async_context(HealthMonitor(prober)),
-            certificates=certificates.issued,
+            certificates=certificates,
         )
 
 

@@ -69,8 +69,12 @@ async def _start(options: UpOptions, source: ApplicationSource, whole: Applicati
             from steersman.cli.up.background import start_in_background  # noqa: PLC0415 - see above
         return await start_in_background(source, options.selection(), whole, output, within=options.timeout)
     with uncollected_imports():
-        from steersman.cli.up.foreground import run_session  # noqa: PLC0415 - see above
-    return await run_session(options, source, whole, output)
+        from steersman.apiserver import CertificateProcess  # noqa: PLC0415 - see above
+    # Begins first: it issues the certificates while this process imports.
+    async with CertificateProcess() as certificates:
+        with uncollected_imports():
+            from steersman.cli.up.foreground import run_session  # noqa: PLC0415 - see above
+        return await run_session(options, source, whole, output, certificates.issued)
 
 
 async def _wait_for_end(record: SessionRecord, *, within: float) -> None:

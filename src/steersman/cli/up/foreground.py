@@ -14,6 +14,8 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
+from functools import partial
+from typing import TYPE_CHECKING
 
 from steersman.aio import Supervisor, collector_paused
 from steersman.application import Application
@@ -36,7 +38,10 @@ from steersman.projects import (
 )
 from steersman.ui import Board, terminal
 from steersman.ui.page import Dashboard
-from steersman.workloads import kill_session_processes, wait_for_end
+from steersman.workloads import kill_session_processes, real_parts, wait_for_end
+
+if TYPE_CHECKING:
+    from steersman.apiserver import CertificateSource
 
 #: Seconds after which a stop names the services that are still stopping.
 _PATIENCE = 1.0
@@ -45,22 +50,35 @@ _MOMENT = 0.1
 _ATTEMPTS = 3
 
 
-async def run_session(options: UpOptions, source: ApplicationSource, whole: Application, output: Output) -> int:
+async def run_session(
+    options: UpOptions,
+    source: ApplicationSource,
+    whole: Application,
+    output: Output,
+    certificates: CertificateSource,
+) -> int:
     """Run the application, or follow the session that runs it; returns an exit code."""
     for _ in range(_ATTEMPTS):
-        code = await _run_or_join(options, source, whole, output)
+        code = await _run_or_join(options, source, whole, output, certificates)
         if code is not None:
             return code
     raise Failure("the session that another command started has ended; run up again")
 
 
-async def _run_or_join(options: UpOptions, source: ApplicationSource, whole: Application, output: Output) -> int | None:
+async def _run_or_join(
+    options: UpOptions,
+    source: ApplicationSource,
+    whole: Application,
+    output: Output,
+    certificates: CertificateSource,
+) -> int | None:
     """Run the application, or follow the session that runs it; None if that session has ended meanwhile."""
     project = Project(
         source,
         options.selection(),
         report=output.note,
         runtime=options.container_runtime,
+        parts=partial(real_parts, runtime=options.container_runtime, certificates=certificates),
         is_detached=options.background,
         whole=whole,
     )
