@@ -1,6 +1,7 @@
 """Managed fields and applies, where the engine cannot be asked: hostile ones, admission, limits, and who may create."""
 
 import gc
+import itertools
 import json
 import weakref
 
@@ -173,9 +174,19 @@ def test_plain_json_is_what_yaml_reads():
     assert read_plain_json(b'{"a": [1, true, null, "x"], "b": {}}') == ({"a": [1, True, None, "x"], "b": {}}, [])
 
 
+def test_a_script_is_plain_json():
+    """The command of a service has line breaks and quotes: YAML would read it far slower."""
+    pieces = ["\n", "\r", "\t", '"', "\\", "\\n", "\\u0041", "a", " ", ": ", "#", "'"]
+    for first, second, third in itertools.product(pieces, repeat=3):
+        body = json.dumps({f"{first}{second}{third}": f"{third}{first}{second}"}).encode()
+        assert read_plain_json(body) in (None, read_yaml(body))
+    assert read_plain_json(b'{"a": "x\\n\\t\\"y\\" \\\\\\r"}') == ({"a": 'x\n\t"y" \\\r'}, [])
+
+
 NOT_PLAIN = [b"a: 1", b"[]", b"", b'{"a": }', b'{"a": 1', b'{"a":\t1}', b'{"a": NaN}', b'{"a": 1.0}', b'{"a": 1e3}']
 NOT_PLAIN += [
     b'{"a": "\\u00e4"}',
+    b'{"a": "\\\\\\/"}',
     '{"a": "ä"}'.encode(),
     b'{"a": 1, "a": 2}',
     b'{"a": 12345678901234567890}',

@@ -106,8 +106,8 @@ def _none(text: str) -> NoReturn:
 _decode = json.JSONDecoder(
     object_pairs_hook=_without_twice, parse_int=_small, parse_float=_none, parse_constant=_none
 ).decode
-#: Characters that YAML reads differently, or not at all.
-_NOT_PLAIN = re.compile(rb"[\\\t\x7f]")
+#: Characters that YAML reads differently, or not at all, and escapes that it may read differently.
+_NOT_PLAIN = re.compile(rb'\\(?![nrt"\\])|[\t\x7f]')
 _DIGITS = 15
 
 
