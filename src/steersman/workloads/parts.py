@@ -13,16 +13,15 @@ import msgspec
 
 from steersman import aio
 from steersman.controlplane import CertificateProcess, CertificateSource
-from steersman.workloads.containers import DOCKER, PODMAN, CommandLineRunner, ContainerRunner, SimulatedContainers
+from steersman.workloads.containers import DOCKER, PODMAN, CommandLineRunner, ContainerRunner
 from steersman.workloads.files import FileWatcher, InotifyWatcher, SimulatedFileWatcher
 from steersman.workloads.ports import LocalPorts, PortRegistry, SimulatedPorts
-from steersman.workloads.probes import HealthMonitor, RealProber, SimulatedProber
+from steersman.workloads.probes import HealthMonitor, RealProber
 from steersman.workloads.processes import (
     PersistentProcesses,
     PersistentProcessFolder,
     ProcessRunner,
     SimulatedPersistentProcesses,
-    SimulatedProcesses,
     ZygoteRunner,
 )
 from steersman.workloads.proxies import Proxy, RelayProxy, SimulatedProxy
@@ -85,6 +84,10 @@ async def real_parts(
 @asynccontextmanager
 async def simulated_parts(session: SessionFolder) -> AsyncGenerator[Parts]:
     """A world without processes and sockets, for tests of the controllers."""
+    from steersman.workloads.containers import SimulatedContainers  # noqa: PLC0415 - a real session does not need it
+    from steersman.workloads.probes import SimulatedProber  # noqa: PLC0415 - as above
+    from steersman.workloads.processes import SimulatedProcesses  # noqa: PLC0415 - as above
+
     del session
     async with HealthMonitor(SimulatedProber()) as health:
         yield Parts(

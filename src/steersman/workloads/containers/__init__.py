@@ -8,6 +8,9 @@ Guarantees
 - A runtime that does not answer is an error of its own, `RuntimeUnavailable`.
 """
 
+from typing import TYPE_CHECKING
+
+from steersman._lazy_names import lazy_names
 from steersman.workloads.containers.archive import InvalidFiles as InvalidFiles, archive as archive
 from steersman.workloads.containers.arguments import attach_arguments as attach_arguments
 from steersman.workloads.containers.command import reported_error as reported_error
@@ -33,4 +36,11 @@ from steersman.workloads.containers.runner import (
     StartupLog as StartupLog,
     VolumeFacts as VolumeFacts,
 )
-from steersman.workloads.containers.simulated_containers import SimulatedContainers as SimulatedContainers
+
+# Imported on first use: a session does not need it.
+if TYPE_CHECKING:
+    from steersman.workloads.containers.simulated_containers import SimulatedContainers as SimulatedContainers
+else:
+    __getattr__, __dir__ = lazy_names(
+        __name__, {"steersman.workloads.containers.simulated_containers": ["SimulatedContainers"]}
+    )

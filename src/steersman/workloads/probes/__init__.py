@@ -7,6 +7,9 @@ Guarantees
 - When the block of a `HealthMonitor` ends, no probe runs.
 """
 
+from typing import TYPE_CHECKING
+
+from steersman._lazy_names import lazy_names
 from steersman.workloads.probes.checks import (
     Check as Check,
     CommandCheck as CommandCheck,
@@ -26,4 +29,9 @@ from steersman.workloads.probes.probe import (
     Verdict as Verdict,
 )
 from steersman.workloads.probes.real_prober import RealProber as RealProber
-from steersman.workloads.probes.simulated_prober import SimulatedProber as SimulatedProber
+
+# Imported on first use: a session does not need it.
+if TYPE_CHECKING:
+    from steersman.workloads.probes.simulated_prober import SimulatedProber as SimulatedProber
+else:
+    __getattr__, __dir__ = lazy_names(__name__, {"steersman.workloads.probes.simulated_prober": ["SimulatedProber"]})
