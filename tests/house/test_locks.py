@@ -34,7 +34,14 @@ def asked_for(requirements: list[str]) -> set[str]:
 
 
 def test_there_are_locks() -> None:
-    assert [lock.name for lock in LOCKS] == ["bench-kopf.txt", "dev.txt", "runtime.txt", "testing.txt", "uv.txt"]
+    assert [lock.name for lock in LOCKS] == [
+        "bench-kopf.txt",
+        "dev.txt",
+        "docs.txt",
+        "runtime.txt",
+        "testing.txt",
+        "uv.txt",
+    ]
 
 
 @pytest.mark.parametrize("lock", LOCKS, ids=lambda lock: lock.name)
