@@ -1,14 +1,17 @@
-// Ranks the sections of the site (sections.js) by BM25 and lists the best above Sphinx's pages.
-const SHOWN = 8, EXCERPT = 160, K = 1.4, B = 0.6;
+// Ranks the sections of the site (sections.js) by BM25 and lists the best.
+const SHOWN = 20, EXCERPT = 200, K = 1.4, B = 0.6;
+const COMMON = /^(a|an|and|are|can|do|does|for|give|how|i|in|is|it|mean|my|of|on|or|steersman|the|to|what|when|where|which|with)$/;
 const stem = (word) => (word.length > 4 ? word.replace(/(ies|es|s|ed|ing)$/, "") : word);
-const terms = (text) => (text.toLowerCase().match(/[\p{L}\d_]+/gu) || []).map(stem);
+const words = (text) => text.toLowerCase().match(/[\p{L}\d]+/gu) || [];
+const terms = (text) => words(text).map(stem);
 
 function ranked(query) {
-  const asked = [...new Set(terms(query))];
+  const rare = words(query).filter((word) => !COMMON.test(word));
+  const asked = [...new Set(rare.map(stem))];
   const counted = SECTIONS.map(([heading, title, address, text, project]) => {
     const found = terms(text), counts = new Map();
-    const add = (words, weight) =>
-      words.forEach((word) => asked.includes(word) && counts.set(word, (counts.get(word) || 0) + weight));
+    const add = (given, weight) =>
+      given.forEach((word) => asked.includes(word) && counts.set(word, (counts.get(word) || 0) + weight));
     add(found, 1);
     add(terms(heading), 5);
     add(terms(title), 2);
@@ -26,28 +29,30 @@ function ranked(query) {
     // A section with all words is worth more than one that repeats a rare word.
     each.score *= (each.counts.size / (asked.length || 1)) ** 2 * (each.project ? 0.5 : 1);
   }
-  return counted.filter((each) => each.score > 0).sort((one, other) => other.score - one.score).slice(0, SHOWN);
+  const best = counted.filter((each) => each.score > 0).sort((one, other) => other.score - one.score).slice(0, SHOWN);
+  return [best, asked];
 }
 
-function excerpt(text, query) {
-  const words = query.toLowerCase().match(/[\p{L}\d_]+/gu) || [];
-  const places = words.map((word) => text.toLowerCase().indexOf(stem(word))).filter((place) => place >= 0);
-  const start = Math.max(Math.min(...places, text.length) - 40, 0);
-  return (start ? "…" : "") + text.slice(start, start + EXCERPT) + (start + EXCERPT < text.length ? "…" : "");
-}
-
-document.addEventListener("DOMContentLoaded", () => {
-  const query = new URLSearchParams(location.search).get("q");
-  const place = document.getElementById("search-results");
-  if (!query || !place) return;
-  const list = document.createElement("ul");
-  list.className = "sections";
-  for (const { heading, title, address, text } of ranked(query)) {
-    const item = list.appendChild(document.createElement("li"));
-    const link = item.appendChild(document.createElement("a"));
-    link.href = address;
-    link.textContent = heading === title ? title : `${title}: ${heading}`;
-    item.appendChild(document.createElement("p")).textContent = excerpt(text, query);
+// The part of a text that has the most of the words.
+function excerpt(text, asked) {
+  let start = 0, most = 0;
+  for (let place = 0; place < text.length; place += EXCERPT / 4) {
+    const part = text.slice(place, place + EXCERPT).toLowerCase(), has = asked.filter((word) => part.includes(word)).length;
+    if (has > most) [start, most] = [place, has];
   }
-  place.before(list);
-});
+  const end = start + EXCERPT;
+  const part = text.slice(start, end);
+  return (start ? part.replace(/^\S*/, "…") : part) + (end < text.length ? "…" : "");
+}
+
+const query = new URLSearchParams(location.search).get("q") || "";
+const list = document.querySelector("ul.sections"), [best, asked] = ranked(query);
+document.querySelector(".sidebar-search").value = query;
+for (const { heading, title, address, text } of best) {
+  const item = list.appendChild(document.createElement("li"));
+  const link = item.appendChild(document.createElement("a"));
+  link.href = address;
+  link.textContent = heading === title ? title : `${title}: ${heading}`;
+  item.appendChild(document.createElement("p")).textContent = excerpt(text, asked);
+}
+if (query && !best.length) list.append("No section has these words.");

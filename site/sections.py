@@ -1,4 +1,4 @@
-"""A Sphinx extension: the search page lists the best sections first.
+"""A Sphinx extension: a search page that ranks the sections of all pages.
 
 Sphinx's own search finds pages in which every word occurs, without a rank between them. This writes the sections of all
 pages to ``sections.js``; ``search.js`` ranks them in the browser.
@@ -17,37 +17,47 @@ from docutils import nodes
 #: Pages about the project and its history; guides answer most questions.
 PROJECT = re.compile(r"(designs|tests|examples)/|CHANGELOG|ARCHITECTURE|CONTRIBUTING|SECURITY|README|docs/benchmarks")
 
+#: The anchor, the heading and the text of a section.
+Section = tuple[str, str, str]
 
-def sections(doctree: nodes.document) -> Iterator[tuple[str, str, str]]:
-    """The anchor, the title and the text of each section, without the sections in it."""
+
+def sections(doctree: nodes.document) -> Iterator[Section]:
+    """The sections of a page, each without the sections in it; a row with an anchor counts as one."""
     for section in doctree.findall(nodes.section):
         own = [child for child in section.children if not isinstance(child, (nodes.section, nodes.title))]
         yield section["ids"][0], section[0].astext(), " ".join(" ".join(child.astext().split()) for child in own)
+    for entry in doctree.findall(lambda node: isinstance(node, nodes.entry) and node["ids"]):
+        yield entry["ids"][0], entry["ids"][0].rpartition(".")[2], " ".join(entry.parent.astext().split())
 
 
-def write(app: Any, error: Exception | None) -> None:
-    """Write the sections of all pages."""
-    if error is not None:
-        return
-    rows = []
-    for name in sorted(app.env.found_docs - {"index"}):
-        title = app.env.titles[name].astext()
-        for anchor, heading, text in sections(app.env.get_doctree(name)):
-            address = f"{app.builder.get_target_uri(name)}#{anchor}"
-            rows.append([heading, title, address, text, int(bool(PROJECT.match(name)))])
+def collect(app: Any, doctree: nodes.document) -> None:
+    """Keep the sections of a page in the environment, which Sphinx stores between builds."""
+    if app.env.docname == "docs/metrics":
+        for row in doctree.findall(lambda node: isinstance(node, nodes.row) and [*node[0].findall(nodes.literal)]):
+            row[0]["ids"].append(row[0].astext())
+    vars(app.env).setdefault("sections", {})[app.env.docname] = [*sections(doctree)]
+
+
+def search_page(app: Any) -> Iterator[tuple[str, dict[str, Any], str]]:
+    """Write the sections of all pages, and the page that searches them."""
+    rows = [
+        [heading, app.env.titles[name].astext(), f"{app.builder.get_target_uri(name)}#{anchor}", text, int(is_project)]
+        for name in sorted(app.env.found_docs - {"index"})
+        for is_project in [bool(PROJECT.match(name))]
+        for anchor, heading, text in app.env.sections[name]
+    ]
     script = f"const SECTIONS = {json.dumps(rows, ensure_ascii=False, separators=(',', ':'))};\n"
     Path(app.outdir, "_static", "sections.js").write_text(script, encoding="utf-8")
+    yield "search", {}, "search.html"
 
 
-def add_scripts(app: Any, page: str, _template: str, _context: dict[str, Any], _doctree: object) -> None:
-    """Load the scripts on the search page alone."""
-    if page == "search":
-        app.add_js_file("sections.js")
-        app.add_js_file("search.js", loading_method="defer")
+def replace_search(app: Any) -> None:
+    """Make no index for Sphinx's own search."""
+    app.builder.search = False
 
 
-def setup(app: Any) -> dict[str, bool]:
+def setup(app: Any) -> None:
     """Connect the extension."""
-    app.connect("build-finished", write)
-    app.connect("html-page-context", add_scripts)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}
+    app.connect("builder-inited", replace_search)
+    app.connect("doctree-read", collect)
+    app.connect("html-collect-pages", search_page)
