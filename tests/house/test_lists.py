@@ -1,4 +1,4 @@
-"""The lists of commands, metrics and conditions are what the source has today."""
+"""The lists of commands, metrics and conditions: what ``tools/lists`` finds in the source; CI compares the pages with it."""
 
 from __future__ import annotations
 
@@ -13,12 +13,6 @@ from steersman.cli.main import main
 ROOT = Path(__file__).parents[2]
 
 lists = runpy.run_path(str(ROOT / "tools" / "lists"), run_name="lists")
-
-
-@pytest.mark.parametrize("name", lists["PAGES"])
-def test_a_list_is_written_from_the_source(name: str) -> None:
-    """A list by hand drifts; ``tools/lists`` writes it again."""
-    assert (ROOT / "docs" / name).read_text(encoding="utf-8") == lists["PAGES"][name]()
 
 
 def test_the_page_has_every_command_that_the_program_names(capsys: pytest.CaptureFixture[str]) -> None:
