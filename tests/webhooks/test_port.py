@@ -15,7 +15,7 @@ from samples.eventually import eventually
 from samples.shops import GROUP, OldShop, Shop, ShopSpec, admission, old_shops, shop
 from steersman import ApiServer, Client, Context, Done, Manager, MergePatch, ObjectMeta, Request
 from steersman.aio import Supervisor
-from steersman.errors import ApiError, ConfigError
+from steersman.errors import ApiError, ConfigError, NotFound
 from steersman.kinds.core_v1 import ConfigMap
 from steersman.objects import AdmissionReview, Kind
 from steersman.transport import (
@@ -249,3 +249,38 @@ async def test_the_port_leaves_while_reconciles_end(client: Client):
         stopped = loop.time()
         manager.stop()
     assert 3.0 <= loop.time() - stopped < 5.5
+
+
+async def test_another_run_at_another_address_keeps_its_registration(client: Client, caplog: pytest.LogCaptureFixture):
+    """Two laptops, or a laptop and a cluster, would else write each other's objects for as long as both run."""
+    mutating = Kind("admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration")
+    objects = ((mutating, "shops"), (Kind("apiextensions.k8s.io/v1", "CustomResourceDefinition"), f"shops.{GROUP}"))
+    await client.install(Shop, OldShop)
+    first, last = (WebhookEndpoint(port=0, install=True, secret=name) for name in ("first", "last"))
+    async with served(client, first, old_shops()) as one, served(client, last, old_shops()) as other:
+        before = await registered(client, *objects)
+        assert all(f"{other.address}/" in each for each in before)
+        for each in (one, other, one):
+            await each.update()
+        assert await registered(client, *objects) == before
+        for kind, name in objects:
+            assert caplog.text.count(f"{kind.kind} {name} calls another address") == 1
+
+
+async def registered(client: Client, *objects: tuple[Kind, str]) -> list[str]:
+    live = [await client.get(*each) for each in objects]
+    return [str(each.get("webhooks") or each["spec"]["conversion"]) for each in live]
+
+
+async def test_a_deleted_configuration_stays_deleted(client: Client, tmp_path: Path):
+    """An administrator turns a webhook off in this way; another program may set the caBundle."""
+    mutating = Kind("admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration")
+    pair, files = CertificateIssuer.create().server(("127.0.0.1",)), (tmp_path / "tls.crt", tmp_path / "tls.key")
+    for file, text in zip(files, (pair.certificate, pair.key), strict=True):
+        file.write_bytes(text)
+    tls = ServerTls(certificate_file=str(files[0]), key_file=str(files[1]))
+    async with served(client, WebhookEndpoint(port=0, tls=tls, install=True)) as found:
+        await client.delete(mutating, "shops")
+        await found.update()
+        with pytest.raises(NotFound):
+            await client.get(mutating, "shops")

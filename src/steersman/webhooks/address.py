@@ -95,7 +95,7 @@ class WebhookAddress:
     def _warn_of_another(self, kind: Kind, name: str, urls: Iterable[str]) -> None:
         if others := [url for url in urls if not self._is_here(url)]:
             _log.warning(
-                "%s %s names %s, from another run: stop that one if it has not ended, since both would register themselves",
+                "%s %s names %s, from another run: the API server now calls this one instead",
                 *(kind.kind, name, others[0]),
             )
 

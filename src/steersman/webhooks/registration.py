@@ -41,7 +41,8 @@ class WebhookRegistration:
         self._endpoint = endpoint
         self._name = name
         self._url = (endpoint.url or address).rstrip("/")
-        self._ca = base64.b64encode(ca_bundle).decode()
+        #: The authority of the port's certificate, as in the field ``caBundle``; empty without one.
+        self.ca_bundle = base64.b64encode(ca_bundle).decode()
 
     def objects(self) -> list[Tree]:
         """The webhook configurations, and the CRDs of kinds with several versions."""
@@ -66,6 +67,13 @@ class WebhookRegistration:
         """The field ``spec.conversion`` of a CRD."""
         webhook = {"clientConfig": self._client_config(CONVERT), "conversionReviewVersions": ["v1"]}
         return {"strategy": "Webhook", "webhook": webhook}
+
+    def is_called_by(self, client_config: Tree) -> bool:
+        """Whether a webhook with this client configuration calls this program: its Service, or its address."""
+        if not self._endpoint.service:
+            return str(client_config.get("url", "")).startswith(f"{self._url}/")
+        service: Tree = client_config.get("service") or {}
+        return Key(service.get("namespace", ""), service.get("name", "")) == Key.parse(self._endpoint.service)
 
     def _configuration(self, kind: str, *, mutates: bool) -> Tree:
         by_kind: dict[type[Object], list[AdmissionHandler[Any, Any]]] = {}
@@ -107,7 +115,7 @@ class WebhookRegistration:
         return webhook
 
     def _client_config(self, path: str) -> Tree:
-        ca = {"caBundle": self._ca} if self._ca else {}
+        ca = {"caBundle": self.ca_bundle} if self.ca_bundle else {}
         if not self._endpoint.service:
             return {"url": f"{self._url}{path}", **ca}
         namespace, name = Key.parse(self._endpoint.service)

@@ -6,6 +6,8 @@ Guarantees
 - Certificates are checked every minute. A renewal drops no connection.
 - The caBundle of existing registration objects, and the conversion of existing CRDs, is restored within 2 seconds of
   an overwrite: they are watched. If another program keeps overwriting one, it is restored more slowly.
+- A webhook that calls another Service or address stays as it is: it belongs to another run of the program.
+  A conversion is taken over once, when the program starts.
 - A deleted registration object stays deleted, so an administrator can turn a webhook off.
 """
 
@@ -16,12 +18,11 @@ import logging
 from collections import deque
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
-from typing import Any
 
 from steersman.aio import Supervisor
 from steersman.client import Client, retry_on_conflict
 from steersman.errors import ApiError, NotFound
-from steersman.objects import Key, Kind, Unstructured
+from steersman.objects import Key, Kind, Tree, Unstructured
 from steersman.transport import HttpListener
 from steersman.webhooks.certificate_files import Certificates, FileCertificates
 from steersman.webhooks.client_check import ClientCheck
@@ -84,12 +85,16 @@ class ServedWebhooks:
         self._client = client
         self._name = name
         self._listener: HttpListener | None = None
-        self._installed = b""
+        self._installed = False
         self._problem = "not started yet"
         self._changed = asyncio.Event()
         #: When it wrote registration objects, in the loop's time.
         self._writes: deque[float] = deque(maxlen=_MANY_WRITES + 1)
         self._has_written = False
+        #: The CRDs whose conversion this run has set or found set.
+        self._converting: set[str] = set()
+        #: The registration objects that call another address, for which the log has a line.
+        self._elsewhere: set[str] = set()
         #: The task of `keep`.
         self.keeper: asyncio.Task[None] | None = None
         #: The certificates of the port; ``refresh`` re-reads and renews them.
@@ -218,55 +223,73 @@ class ServedWebhooks:
         registration = WebhookRegistration(
             self._server.hooks, self._endpoint, name=self._name, address=self.address, ca_bundle=ca_bundle
         )
-        if self._endpoint.install and (not self._installed or self._installed != ca_bundle):
+        if self._endpoint.install and not self._installed:
             for tree in registration.configurations():
                 await self._client.apply(Unstructured(tree), force=True, field_manager=self._name)
-            self._installed = ca_bundle or b"-"
+            self._installed = True
         if not ca_bundle:
             return
         for tree in registration.configurations():
-            await self._inject(tree)
+            await self._inject(Kind(tree["apiVersion"], tree["kind"]), registration)
         for crd in registration.converted_kinds().values():
-            await self._set_conversion(crd, registration.conversion())
+            await self._set_conversion(crd, registration)
 
-    async def _inject(self, wanted: dict[str, Any]) -> None:
-        """Set the caBundle of this program's webhooks in an existing configuration."""
-        bundles = {each["name"]: each["clientConfig"]["caBundle"] for each in wanted["webhooks"]}
+    async def _inject(self, kind: Kind, registration: WebhookRegistration) -> None:
+        """Set the caBundle of the webhooks that call this program, in an existing configuration."""
+        wanted = registration.ca_bundle
 
         def inject(live: Unstructured) -> bool:
-            ours = [each for each in live.get("webhooks") or () if each.get("name") in bundles]
-            stale = [each for each in ours if each["clientConfig"].get("caBundle") != bundles[each["name"]]]
+            configs = [each["clientConfig"] for each in live.get("webhooks") or ()]
+            ours = [each for each in configs if registration.is_called_by(each)]
+            self._note_address(live, is_ours=bool(ours) or not configs)
+            stale = [each for each in ours if each.get("caBundle") != wanted]
             for each in stale:
-                each["clientConfig"]["caBundle"] = bundles[each["name"]]
+                each["caBundle"] = wanted
             return bool(stale)
 
-        await self._change(Kind(wanted["apiVersion"], wanted["kind"]), self._name, inject)
+        await self._change(kind, self._name, inject)
 
-    async def _set_conversion(self, name: str, conversion: dict[str, Any]) -> None:
-        """Set the conversion of an existing CRD."""
+    async def _set_conversion(self, name: str, registration: WebhookRegistration) -> None:
+        """Set the conversion of an existing CRD, unless another run has taken it over since this one began."""
+        conversion = registration.conversion()
 
         def convert(live: Unstructured) -> bool:
-            if live.get("spec", "conversion") == conversion:
+            present: Tree = live.get("spec", "conversion") or {}
+            webhook: Tree = present.get("webhook") or {}
+            is_ours = name not in self._converting or not webhook or registration.is_called_by(webhook["clientConfig"])
+            self._note_address(live, is_ours=is_ours)
+            if not is_ours or present == conversion:
                 return False
             live["spec"]["conversion"] = conversion
             return True
 
-        await self._change(_CRD, name, convert)
+        if await self._change(_CRD, name, convert):
+            self._converting.add(name)
 
-    async def _change(self, kind: Kind, name: str, change: Callable[[Unstructured], bool]) -> None:
-        """Change an object if it exists; read it again if another program writes it in between.
+    def _note_address(self, live: Unstructured, *, is_ours: bool) -> None:
+        """Log once that a registration object calls another address."""
+        what = f"{live.kind} {live.key}"
+        if is_ours:
+            self._elsewhere.discard(what)
+        elif what not in self._elsewhere:
+            self._elsewhere.add(what)
+            _log.warning("webhooks: %s calls another address, so the API server does not call this program", what)
+
+    async def _change(self, kind: Kind, name: str, change: Callable[[Unstructured], bool]) -> bool:
+        """Change an object if it exists; read it again if another program writes it in between. Returns whether it exists.
 
         ``change`` returns whether there was anything to change.
         """
 
-        async def write() -> None:
+        async def write() -> bool:
             try:
                 live = await self._client.get(kind, name)
             except NotFound:
-                return
+                return False
             if change(live):
                 await self._client.update(live)
                 self._has_written = True
                 _log.info("registered the certificate of the webhooks in %s %s", live.kind, live.key)
+            return True
 
-        await retry_on_conflict(write)
+        return await retry_on_conflict(write)
