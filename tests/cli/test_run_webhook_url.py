@@ -16,8 +16,9 @@ import pytest
 import yaml
 
 from samples.ports import free_port, own_address
-from steersman import Client
+from steersman import ApiServer, Client
 from steersman.cli import main
+from steersman.cli.run import RunOptions, _webhook_address
 from steersman.errors import ApiError, Forbidden, NotFound, ProtocolError
 from steersman.objects import Kind, Unstructured
 from steersman.testing import Engine
@@ -228,6 +229,22 @@ async def test_a_registration_at_another_address_is_restored(engine: Engine, crd
         await client.delete(VALIDATING, crd_group)
 
 
+@pytest.mark.parametrize(
+    ("host", "given", "listens_on"),
+    [
+        ("127.0.0.1", None, "127.0.0.1"),
+        ("localhost", None, "localhost"),
+        ("tunnel.invalid", None, "127.0.0.1"),
+        ("tunnel.invalid", "0.0.0.0", "0.0.0.0"),
+    ],
+)
+async def test_no_other_machine_reaches_the_port_behind_a_tunnel(host: str, given: str | None, listens_on: str) -> None:
+    options = RunOptions(target="laptop", webhook_url=f"https://{host}:9443", webhook_host=given)
+    async with ApiServer() as server, _webhook_address(options, Client(server.transport())) as address:
+        assert address is not None
+        assert address.endpoint.listens_on == listens_on
+
+
 def yaml_trees(file: Path) -> list[dict[str, Any]]:
     return list(yaml.safe_load_all(file.read_text()))
 
@@ -244,6 +261,7 @@ def registered(live: Unstructured) -> Any:
         (["--webhook-url", "http://laptop:9443"], '--webhook-url: url="http://laptop:9443" must begin with https://'),
         (["--webhook-url", "https://laptop:99999"], '--webhook-url: url="https://laptop:99999": Port out of range'),
         (["--webhook-url", "https://a:1", "--install-local"], "pass only one of --webhook-url, --webhook-service and"),
+        (["--webhook-host", "0.0.0.0"], "--webhook-host needs --webhook-url"),
         (["--webhook-service", "hooks"], '--webhook-service: service="hooks" has no namespace'),
     ],
 )

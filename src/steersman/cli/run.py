@@ -66,6 +66,7 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     token_review: bool = False
     webhook_service: str | None = None
     webhook_url: str | None = None
+    webhook_host: str | None = None
 
     @property
     def module(self) -> str:
@@ -279,6 +280,8 @@ def _at_service(manager: Manager, service: str) -> WebhookEndpoint:
 async def _webhook_address(options: RunOptions, client: Client) -> AsyncGenerator[WebhookAddress | None]:
     """The address of ``--webhook-url`` for one run; None without one."""
     if options.webhook_url is None:
+        if options.webhook_host is not None:
+            raise Failure("--webhook-host needs --webhook-url: it is the address at which this machine listens for it")
         yield None
         return
     from steersman.webhooks import webhook_address  # noqa: PLC0415 - others need no certificates
@@ -291,8 +294,8 @@ async def _webhook_address(options: RunOptions, client: Client) -> AsyncGenerato
         (named,) = WebhookEndpoint(url=options.webhook_url).names
     except ValueError as error:
         raise Failure(f"--webhook-url: {error}") from None
-    # the host may be that of a tunnel
-    host = named if await _is_own(named) else "0.0.0.0"  # noqa: S104 - see above
+    # another host is that of a tunnel, which ends on loopback
+    host = options.webhook_host or (named if await _is_own(named) else "127.0.0.1")
     async with webhook_address(options.webhook_url, client, host=host) as address:
         yield address
 

@@ -123,6 +123,11 @@ def _add_installation(parser: argparse.ArgumentParser) -> None:
         help="register the webhooks at this address of this machine, for an API server that can reach it, until the end",
     )
     parser.add_argument(
+        "--webhook-host",
+        metavar="ADDRESS",
+        help="listen at ADDRESS for --webhook-url; default: its host if this machine has it, and loopback otherwise",
+    )
+    parser.add_argument(
         "--webhook-service",
         metavar="NAMESPACE/NAME",
         help="the Service of the webhooks; overrides the module, for a manager that is installed in another namespace",
