@@ -24,9 +24,9 @@ from steersman import (
     state,
 )
 from steersman.cache import KindOptions
-from steersman.errors import ApiError, ApiStatus, Expired
+from steersman.errors import ApiError, ApiStatus, Expired, OutcomeUnknown
 from steersman.objects import Selector
-from steersman.patterns.machine import lost_objects
+from steersman.patterns.machine import finalizers, lost_objects
 from steersman.testing import Plane, eventually
 from steersman.testing.plugin import namespace_for
 from steersman.testing.remote_hosts import EngineHost
@@ -134,6 +134,30 @@ async def test_a_clean_up_may_take_longer_than_the_server_keeps_events(
         await eventually(lambda: effects.removed == {bucket.uid})
     assert reads == [bucket.uid]
     assert f"the clean-up for the deleted object with uid {bucket.uid} is not complete: it takes time" in caplog.text
+
+
+async def test_an_answer_that_was_lost_hides_no_new_finalizer(
+    engine: Any, engine_plane: Plane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server has set the finalizer all the same, so the next reconcile finds it and makes the bucket."""
+    client, effects, sent = engine_plane.client, Effects(), list[str]()
+    patch = finalizers._patch
+
+    async def loses_the_first_answer(client: Any, obj: Any, operations: Any, tried: str) -> Any:
+        answer = await patch(client, obj, operations, tried)
+        sent.append(tried)
+        if len(sent) == 1:
+            raise OutcomeUnknown("the answer was lost")
+        return answer
+
+    monkeypatch.setattr(finalizers, "_patch", loses_the_first_answer)
+    async with engine_plane.running(effects.manager()) as operator:
+        bucket = await client.create(Bucket(metadata=ObjectMeta(name="b"), spec=BucketSpec()))
+        await eventually(lambda: effects.made == {bucket.uid})
+        await operator.drained()
+        assert len(sent) == 1
+        await erase(engine, engine_plane.namespace, "b")
+        await eventually(lambda: effects.removed == {bucket.uid})
 
 
 async def test_an_object_that_leaves_the_selector_is_not_lost(plane: Plane, monkeypatch: pytest.MonkeyPatch) -> None:

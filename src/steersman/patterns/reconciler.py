@@ -56,7 +56,6 @@ from steersman.patterns.external import External, look_outside
 from steersman.patterns.machine.definition import Machine, StateFunction
 from steersman.patterns.machine.errors import changed_identity, is_race, own_namespace_ends, shared_metadata, words_of
 from steersman.patterns.machine.finalizer_handover import drop_finalizers, is_guarded, set_finalizer
-from steersman.patterns.machine.finalizers import has_finalizer
 from steersman.patterns.machine.graph import StateNode
 from steersman.patterns.machine.lost_objects import lost_object
 from steersman.patterns.machine.transitions import (
@@ -180,15 +179,17 @@ class _Reconcile:
 
     async def run(self) -> Outcome:
         machine, ctx = self._machine, self._ctx
-        value = suspension_of(self._obj)
-        if value is not None:
+        if (value := suspension_of(self._obj)) is not None:
             await self._report(self._draft(), observe_suspension(self._graph, value))
             return Done()
         if not self._memory.children.scopes_known:
             # Cluster-scoped children need the finalizer, so learn the scopes before the first write.
             await self._memory.learn_scopes(ctx.client)
         if self._obj.deleting:
-            return await self._delete() if is_guarded(self._obj, self._finalizers) else Done()
+            if is_guarded(self._obj, self._finalizers):
+                return await self._delete()
+            self._memory.newly_guarded.pop(ctx.request.key, None)  # the deletion came before the finalizer
+            return Done()
         self._memory.cleaned_up.pop(ctx.request.key, None)  # a restored server may have lost the deletion
         if self._memory.children.needs_finalizer:
             self._memory.note_owner(ctx.request.key, self._obj.uid)
@@ -197,8 +198,6 @@ class _Reconcile:
         guarded = await set_finalizer(ctx, self._obj, self._finalizers, self._memory, needed=needed)
         if guarded is None:
             return Done()
-        if needed and not has_finalizer(self._obj, self._finalizers.current):
-            self._memory.note_finalizer(ctx.request.key, guarded.uid, guarded.metadata.resource_version or "")
         self._obj = guarded
         draft = self._draft()
         if self._externals:
@@ -380,8 +379,7 @@ class _Reconcile:
             return None
         if not self._memory.children.scopes_known:
             await self._memory.learn_scopes(self._ctx.client)
-        stopped = await self._end(lost=True)
-        if stopped is None:
+        if (stopped := await self._end(lost=True)) is None:
             return None
         words = "%s: the clean-up for the deleted object with uid %s is not complete: %s"
         self._ctx.logger.warning(words, self._ctx.request, self._obj.uid, stopped.message)

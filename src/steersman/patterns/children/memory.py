@@ -162,10 +162,10 @@ class ChildMemory:
             self._given_up.popitem(last=False)
         return first
 
-    def note_finalizer(self, owner: Key, uid: str, resource_version: str) -> None:
-        """Remember an owner that has just got its finalizer."""
-        self.newly_guarded[owner] = (uid, resource_version)
-        self.newly_guarded.move_to_end(owner)
+    def note_finalizer(self, owner: Object) -> None:
+        """Remember an owner that gets its finalizer now, with a version from which a watch shows how it ends."""
+        self.newly_guarded[owner.key] = (owner.uid, owner.metadata.resource_version or "")
+        self.newly_guarded.move_to_end(owner.key)
         if len(self.newly_guarded) > _NEWLY_GUARDED_MAX:
             self.newly_guarded.popitem(last=False)
 
