@@ -136,6 +136,23 @@ async def test_a_clean_up_may_take_longer_than_the_server_keeps_events(
     assert f"the clean-up for the deleted object with uid {bucket.uid} is not complete: it takes time" in caplog.text
 
 
+async def test_a_suspended_object_is_not_cleaned_up_and_the_log_says_so(
+    engine: Any, engine_plane: Plane, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its condition and its event are gone with it."""
+    client, effects = engine_plane.client, Effects()
+    async with engine_plane.running(effects.manager()) as operator:
+        bucket = await client.create(Bucket(metadata=ObjectMeta(name="b"), spec=BucketSpec()))
+        await operator.drained()
+        await client.patch(Bucket, "b", MergePatch({"metadata": {"labels": {"steersman.dev/suspend": "by-me"}}}))
+        await operator.drained()
+        await erase(engine, engine_plane.namespace, "b")
+        label = "it had the label steersman.dev/suspend=by-me"
+        words = f"no clean-up runs for the deleted object with uid {bucket.uid}: {label}"
+        await eventually(lambda: words in caplog.text)
+    assert not effects.removed
+
+
 async def test_an_answer_that_was_lost_hides_no_new_finalizer(
     engine: Any, engine_plane: Plane, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -68,6 +68,7 @@ from steersman.patterns.machine.transitions import (
 )
 from steersman.patterns.metrics import MachineMetrics, ReconcilerMetrics
 from steersman.patterns.status.conditions import (
+    SUSPEND_LABEL,
     Observations,
     Visit,
     is_complete,
@@ -375,7 +376,9 @@ class _Reconcile:
 
     async def end_of_lost(self) -> Outcome | None:
         """Clean up for an object that the server deleted in spite of its finalizer. None once that is complete."""
-        if suspension_of(self._obj) is not None:
+        if (value := suspension_of(self._obj)) is not None:
+            words = "%s: no clean-up runs for the deleted object with uid %s: it had the label %s=%s"
+            self._ctx.logger.warning(words, self._ctx.request, self._obj.uid, SUSPEND_LABEL, value)
             return None
         if not self._memory.children.scopes_known:
             await self._memory.learn_scopes(self._ctx.client)
