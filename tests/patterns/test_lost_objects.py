@@ -50,6 +50,8 @@ class Effects:
     def __init__(self) -> None:
         self.made: set[str] = set()
         self.removed: set[str] = set()
+        #: The uids whose owner was gone in the clean-up.
+        self.gone: set[str] = set()
         #: How often a clean-up waits before it is complete.
         self.waits = 0
 
@@ -70,6 +72,9 @@ class Effects:
                     effects.waits -= 1
                     return Wait("it takes time", after=0.05)
                 effects.removed.add(bucket.uid)
+                if out.owner_is_gone:
+                    effects.gone.add(bucket.uid)
+                assert not out.namespace_ends
                 return Done()
 
         manager = Manager(name="lost", **options)
@@ -110,6 +115,7 @@ async def test_a_clean_up_runs_for_an_object_that_its_finalizer_did_not_hold(
         await client.delete(Bucket, "b")
         await eventually(client, Bucket, "b", gone=True)
         assert effects.removed == {first.uid, second.uid}
+        assert effects.gone == {first.uid}
     assert f"the server deleted the object with uid {first.uid} although it had a finalizer" in caplog.text
 
 

@@ -285,9 +285,9 @@ class _Reconcile:
                 self._metrics.ran(node.name, began)
 
     async def _call(
-        self, name: str, function: StateFunction, *, namespace_ends: bool = False
+        self, name: str, function: StateFunction, *, namespace_ends: bool = False, owner_is_gone: bool = False
     ) -> tuple[object, StateResult]:
-        """Run a state, then apply the children that it declared; if the namespace ends, only those that can exist."""
+        """Run a state, then apply the children that it declared; those that cannot exist are skipped."""
         outputs = Outputs(
             self._obj,
             self._memory.children,
@@ -296,6 +296,7 @@ class _Reconcile:
             taken={} if namespace_ends else self._declared,
             claimed=self._claimed,
             namespace_ends=namespace_ends,
+            owner_is_gone=owner_is_gone,
         )
         metadata, identity = self._obj.metadata, _identity(self._obj.metadata)
         with AwaitCheck():
@@ -414,7 +415,7 @@ class _Reconcile:
         """
         name = self._graph.finalizer or ""
         if lost:
-            return clean_up_transition(self._graph, *await self._call(name, function, namespace_ends=True))
+            return clean_up_transition(self._graph, *await self._call(name, function, owner_is_gone=True))
         try:
             return clean_up_transition(self._graph, *await self._call(name, function))
         except Forbidden as error:

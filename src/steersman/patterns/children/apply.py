@@ -186,7 +186,7 @@ class _StateApply:
         self._key = owner.key
         self._marks = Marks(owner)
         self._state = outputs.state
-        self._namespace_ends = outputs.namespace_ends
+        self._skips_new = outputs.namespace_ends or outputs.owner_is_gone
         self._labels = labels
         self._former_names = len(ctx.client.field_managers) > 1
         #: The token suffixes that children of this state share.
@@ -298,7 +298,7 @@ class _StateApply:
         view, part = await self._parted(output, view)
         mark, adopting = bond, False
         if view is None:
-            if self._namespace_ends and identity.key.namespace == self._key.namespace:
+            if self._skips_new and identity.key.namespace == self._key.namespace:
                 return Applied(output, None, _SKIPPED)
         elif view.deleting:
             return self._deleting(output, view)

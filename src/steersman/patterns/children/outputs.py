@@ -104,6 +104,7 @@ class Outputs:
     The states of one reconcile share ``taken``, the declared children by state, so that two states cannot declare the same child.
     ``claimed`` are the objects that the owner claims by their labels.
     ``namespace_ends`` says that the owner's namespace is being deleted, so that nothing can be created in it.
+    ``owner_is_gone`` says that the server has deleted the owner, so that the garbage collector would delete new children.
     """
 
     def __init__(
@@ -116,12 +117,15 @@ class Outputs:
         taken: dict[ChildIdentity, str] | None = None,
         claimed: Mapping[GroupVersionKind, Sequence[Any]] | None = None,
         namespace_ends: bool = False,
+        owner_is_gone: bool = False,
     ) -> None:
         self.owner = owner
         self.children = children
         self.state = state
         #: Whether the owner's namespace is being deleted: children of a finalizer that do not exist there yet are then skipped.
         self.namespace_ends = namespace_ends
+        #: Whether the server deleted the owner in spite of its finalizer: the same children are then skipped.
+        self.owner_is_gone = owner_is_gone
         self._ctx = ctx
         self._taken = {} if taken is None else taken
         self._claimed = claimed or {}
