@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import os
 import signal
 import sys
@@ -17,16 +18,20 @@ import msgspec
 import pytest
 
 from samples import portions
+from samples.ports import free_port
 from samples.servers import Embedded
 from steersman import Client
 from steersman.aio import Supervisor, name_suffix
 from steersman.cli import main
 from steersman.cli.failure import Failure
 from steersman.cli.migration.definition import PROGRESS, read_definition, wait_until_used
+from steersman.cli.migration.object_rewrites import Rewriting
 from steersman.client import MergePatch
-from steersman.errors import ApiError, Conflict, NotFound
-from steersman.objects import Kind, Unstructured
+from steersman.errors import ApiError, Conflict, InternalError, NotFound
+from steersman.objects import Key, Kind, Unstructured
 from steersman.testing import eventually
+from steersman.transport import CertificateIssuer, HttpListener, ServerResponse, ServerTls
+from steersman.wire import HttpRequest
 
 CRD = Kind("apiextensions.k8s.io/v1", "CustomResourceDefinition")
 NAMESPACES = ("default", "kube-public", "kube-system")
@@ -272,6 +277,56 @@ async def test_a_refused_object_keeps_the_old_version(widgets: Widgets, capsys: 
         await widgets.client.delete(Kind("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy"), widgets.name)
     await wait_until_refused(widgets, "kube-public/widget-4", refused=False)
     assert await widgets.rewritten() == 0
+    assert await widgets.stored() == ["v2"]
+
+
+async def converted(request: HttpRequest) -> ServerResponse:
+    """Answer as a conversion webhook whose versions have the same fields."""
+    review = msgspec.json.decode(request.body)
+    asked = review.pop("request")
+    objects = [each | {"apiVersion": asked["desiredAPIVersion"]} for each in asked["objects"]]
+    review["response"] = {"uid": asked["uid"], "convertedObjects": objects, "result": {"status": "Success"}}
+    headers = (("Content-Type", "application/json"),)
+    return ServerResponse(status=200, headers=headers, body=msgspec.json.encode(review))
+
+
+async def test_a_webhook_that_is_down_refuses_no_object(
+    widgets: Widgets, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A user would otherwise correct objects in which nothing is wrong."""
+    await widgets.create(9)
+    issuer, port = CertificateIssuer.create(), free_port()
+    url, pair = f"https://127.0.0.1:{port}/convert", issuer.server(("127.0.0.1",))
+    config = {"url": url, "caBundle": base64.b64encode(issuer.certificate).decode()}
+    conversion = {"strategy": "Webhook", "webhook": {"clientConfig": config, "conversionReviewVersions": ["v1"]}}
+    changed = {"spec": {"versions": versions("v2", "v1", "v2"), "conversion": conversion}}
+    await widgets.client.patch(CRD, widgets.name, MergePatch(changed))
+    with monkeypatch.context() as impatient:
+        impatient.setattr("steersman.cli.migration.webhook_outage._PATIENCE", 0.5)
+        assert await widgets.rewritten() == 1
+        rewriting = Rewriting(
+            *(widgets.client, await read_definition(widgets.client, widgets.name)),
+            per_second=200,
+            report=lambda done, total: None,
+        )
+        with pytest.raises(InternalError, match="connection refused"):
+            await rewriting.run([Key("default", "widget-0")])
+        assert not rewriting.result.failures
+    said = capsys.readouterr()
+    assert f"the server cannot call the webhook {url}; retrying" in said.err
+    assert f"cannot call the webhook {url}: start it, then run the command again" in said.err
+    assert "refused" not in said.out
+    told = ""
+    async with Supervisor() as tasks:
+        run = tasks.start(widgets.rewritten(), name="migrate")
+        async with asyncio.timeout(60):
+            while "retrying" not in told:
+                told += capsys.readouterr().err
+                await asyncio.sleep(0.02)
+        tls = ServerTls(certificate_data=pair.certificate, key_data=pair.key)
+        async with HttpListener(converted, port=port, tls=tls):
+            assert await run == 0
+    assert told.count("retrying") == 1
     assert await widgets.stored() == ["v2"]
 
 

@@ -29,6 +29,7 @@ from steersman.cli.migration.definition import (
 )
 from steersman.cli.migration.object_rewrites import Rewriting, Rewritten, counted, keys_of
 from steersman.cli.migration.server_migration import ServerResult, migrate_by_server
+from steersman.cli.migration.webhook_outage import unreachable_webhook
 from steersman.client import Client, discover_config, retry_on_conflict
 from steersman.debug import count
 from steersman.errors import ApiError, ConfigError, Forbidden
@@ -59,7 +60,9 @@ def migrate(options: MigrateOptions) -> int:
     except ConfigError as error:
         raise Failure(f"{error}\nOn this command line: --kubeconfig FILE, --context NAME") from error
     except ApiError as error:
-        raise Failure(f"{error}; run the command again: it goes on where it stopped") from error
+        webhook = unreachable_webhook(error)
+        first = f"the server cannot call the webhook {webhook}: start it, then " if webhook else ""
+        raise Failure(f"{error}; {first}run the command again: it goes on where it stopped") from error
 
 
 async def _migrate(options: MigrateOptions) -> int:

@@ -4,6 +4,7 @@ Guarantees
 - An object is patched with nothing: the server itself reads, converts and writes it, and no field of another writer is lost.
 - A conflict is retried; an object that is gone is skipped. Any other refusal is reported, and then nothing is recorded
   beyond it.
+- A webhook that is down refuses no object: the run waits for it, and ends if it stays down.
 - After a kill, a new run begins at most a hundred objects before the last one: all keys are listed first and
   rewritten in their order, and the last one is recorded in the definition.
 """
@@ -18,6 +19,7 @@ from typing import Final
 
 from steersman.aio import Backoff, Supervisor, randomness
 from steersman.cli.migration.definition import StoredKind, record_progress
+from steersman.cli.migration.webhook_outage import WebhookOutages, unreachable_webhook
 from steersman.client import Client, MergePatch, RateLimit
 from steersman.errors import (
     ApiError,
@@ -65,10 +67,14 @@ async def keys_of(client: Client, definition: StoredKind) -> list[Key]:
     Whatever is created later is stored in the storage version.
     """
     found: set[Key] = set()
+
+    async def read() -> None:
+        async for page in client.metadata.pages(definition.objects, page_size=_PAGE):
+            found.update(each.key for each in page.items)
+
     for attempt in range(_ATTEMPTS):
         try:
-            async for page in client.metadata.pages(definition.objects, page_size=_PAGE):
-                found.update(each.key for each in page.items)
+            await WebhookOutages().outlast(read)
             break
         except Expired:
             if attempt == _ATTEMPTS - 1:
@@ -93,6 +99,7 @@ class Rewriting:
         self._dry_run = dry_run
         self._report = report
         self._total = 0
+        self._outages = WebhookOutages()
         #: Why the run cannot go on.
         self._error: ApiError | None = None
         self.result = Rewritten()
@@ -140,10 +147,11 @@ class Rewriting:
 
     async def _rewrite(self, key: Key) -> None:
         """Rewrite one object; raises if others would fail in the same way."""
+        kind, nothing = self._definition.objects, MergePatch({})
         backoff = Backoff(initial=0.05, maximum=5.0, jitter=0.5)
         for attempt in range(_ATTEMPTS):
             try:
-                await self._client.patch(self._definition.objects, key, MergePatch({}), dry_run=self._dry_run)
+                await self._outages.outlast(lambda: self._client.patch(kind, key, nothing, dry_run=self._dry_run))
             except NotFound:
                 self.result.gone += 1
             except KindNotServed:
@@ -156,6 +164,8 @@ class Rewriting:
                     raise
                 self.result.failures[key] = str(error)
             except ApiError as error:
+                if unreachable_webhook(error):
+                    raise
                 self.result.failures[key] = str(error)
             else:
                 self.result.rewritten += 1
