@@ -7,8 +7,8 @@ import base64
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Iterator
-from contextlib import suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from random import Random  # noqa: TID251 - seeded by the run
@@ -344,41 +344,48 @@ async def wait_until_refused(widgets: Widgets, key: str, *, refused: bool) -> No
             await asyncio.sleep(0.05)
 
 
+READS_DEFINITIONS = {
+    "apiGroups": ["apiextensions.k8s.io"],
+    "resources": ["customresourcedefinitions"],
+    "verbs": ["get"],
+}
+
+
+@asynccontextmanager
+async def limited(widgets: Widgets, folder: Path, rules: list[dict[str, Any]]) -> AsyncGenerator[None]:
+    """Run the command as a user with these rules alone."""
+    role, api = f"limited-{widgets.name}", "rbac.authorization.k8s.io/v1"
+    reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role}
+    subject = {"kind": "ServiceAccount", "name": "default", "namespace": "default"}
+    for kind, fields in (
+        ("ClusterRole", {"rules": rules}),
+        ("ClusterRoleBinding", {"roleRef": reference, "subjects": [subject]}),
+    ):
+        await widgets.client.create(
+            Unstructured({"apiVersion": api, "kind": kind, "metadata": {"name": role}, **fields})
+        )
+    tree = msgspec.yaml.decode(await asyncio.to_thread(Path(widgets.kubeconfig).read_bytes))
+    for user in tree["users"]:
+        user["user"]["as"] = "system:serviceaccount:default:default"
+    file = folder / "kubeconfig"
+    await asyncio.to_thread(file.write_bytes, msgspec.yaml.encode(tree))
+    widgets.kubeconfig, before = str(file), widgets.kubeconfig
+    yield
+    widgets.kubeconfig = before
+    for kind in ("ClusterRoleBinding", "ClusterRole"):
+        await widgets.client.delete(Kind(api, kind), role)
+
+
 async def test_missing_permissions_are_named(
     widgets: Widgets, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A user without rights learns which ones to ask for, before anything is written."""
     await widgets.create(1)
     await widgets.store_in("v2")
-    role = f"reads-{widgets.name}"
-    rules = [{"apiGroups": ["apiextensions.k8s.io"], "resources": ["customresourcedefinitions"], "verbs": ["get"]}]
-    api = "rbac.authorization.k8s.io/v1"
-    subject = {"kind": "ServiceAccount", "name": "default", "namespace": "default"}
-    await widgets.client.create(
-        Unstructured({"apiVersion": api, "kind": "ClusterRole", "metadata": {"name": role}, "rules": rules})
-    )
-    await widgets.client.create(
-        Unstructured(
-            {
-                "apiVersion": api,
-                "kind": "ClusterRoleBinding",
-                "metadata": {"name": role},
-                "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
-                "subjects": [subject],
-            }
-        )
-    )
-    limited = tmp_path / "kubeconfig"
-    tree = msgspec.yaml.decode(await asyncio.to_thread(Path(widgets.kubeconfig).read_bytes))
-    for user in tree["users"]:
-        user["user"]["as"] = "system:serviceaccount:default:default"
-    limited.write_bytes(msgspec.yaml.encode(tree))
-    widgets.kubeconfig = str(limited)
-    assert await widgets.rewritten() == 1
+    async with limited(widgets, tmp_path, [READS_DEFINITIONS]):
+        assert await widgets.rewritten() == 1
     said = capsys.readouterr().err
     assert "may not patch customresourcedefinitions.apiextensions.k8s.io/status, list widgets." in said
-    await widgets.client.delete(Kind(api, "ClusterRoleBinding"), role)
-    await widgets.client.delete(Kind(api, "ClusterRole"), role)
 
 
 @pytest.mark.slow
@@ -559,3 +566,27 @@ async def test_a_server_without_a_controller(
     assert "no controller for StorageVersionMigration" in said.err
     assert "5 objects rewritten in v2" in said.out
     assert [each async for each in served_migrations.client.iterate(MIGRATION)] == []
+
+
+async def test_a_user_who_may_not_delete_the_migration(
+    served_migrations: Widgets, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The objects are migrated all the same, so the old version can go."""
+    widgets = served_migrations
+    rules = [
+        {**READS_DEFINITIONS, "verbs": ["get", "patch"]},
+        {**READS_DEFINITIONS, "resources": ["customresourcedefinitions/status"], "verbs": ["patch"]},
+        {"apiGroups": [widgets.group], "resources": ["widgets"], "verbs": ["list", "patch"]},
+        {
+            "apiGroups": ["storagemigration.k8s.io"],
+            "resources": ["storageversionmigrations"],
+            "verbs": ["create", "get"],
+        },
+    ]
+    async with limited(widgets, tmp_path, rules), Supervisor() as tasks:
+        run = tasks.start(widgets.migrated(), name="migrate")
+        name = await _end_migration(widgets, {"type": "Succeeded", "status": "True", "reason": "Done"})
+        assert await run == 0
+    assert f"this user may not delete StorageVersionMigration {name}" in capsys.readouterr().err
+    assert await widgets.stored() == ["v2"]
+    await widgets.client.delete(MIGRATION, name)
