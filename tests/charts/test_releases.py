@@ -100,6 +100,13 @@ class Life:
     async def definition(self) -> dict[str, Any]:
         return await self._api.made("GET", f"{CRDS}/sites.{self._group}")
 
+    async def serve(self, version: str, *, served: bool) -> None:
+        """Let the definition serve a version, or serve it no longer."""
+        versions = (await self.definition())["spec"]["versions"]
+        changed = [each | {"served": served} if each["name"] == version else each for each in versions]
+        path = f"{CRDS}/sites.{self._group}"
+        await self._api.made("PATCH", path, {"spec": {"versions": changed}}, content_type=MERGE)
+
     async def fields(self) -> set[str]:
         (first, *_) = (await self.definition())["spec"]["versions"]
         return set(first["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"])
@@ -176,6 +183,9 @@ async def test_a_release_lives_and_no_data_is_lost(cluster: Cluster, here: Path,
     assert await life.spec("shop") == {"image": "nginx", "tls": True}
     await cluster.helm("install", name, third, *at)
     assert await life.left() != []
+    await life.serve("v1", served=False)
+    refused = await cluster.helm("upgrade", name, third, *at, code=1)
+    assert f"the definition sites.{group} on this server lacks, in v1: served=true. helm does not upgrade" in refused
     await cluster.helm("uninstall", name, *at)
     await life.end()
 
