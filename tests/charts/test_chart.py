@@ -77,7 +77,7 @@ def test_with_default_values_it_is_the_manifests(chart: Path, major: Major):
     expected = by_name([each for file in files for each in yaml.safe_load_all(file.read_text()) if each])
     found = by_name(rendered(major, chart))
     added = {kind for kind, _ in found.keys() - expected.keys()}
-    assert added == {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}
+    assert added == {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "PodDisruptionBudget"}
     assert found.keys() >= expected.keys()
     roles = [each for (kind, _), each in found.items() if kind in {"ServiceAccount", "ClusterRole", "Role"}]
     for each in (found["Deployment", "site-operator"]["spec"]["template"], *roles):
@@ -110,6 +110,7 @@ def test_values_are_filled_in(chart: Path, major: Major):
         "affinity": {"nodeAffinity": {}},
         "topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway"}],
         "priorityClassName": "high",
+        "podDisruptionBudget": {"maxUnavailable": "50%"},
         "serviceAccount": {"annotations": {"example.com/role": "writer"}},
         "networkPolicy": {"apiServerPorts": [6443], "metricsFrom": [], "egress": [{"ports": [{"port": 5432}]}]},
         "crds": {"guard": False},
@@ -140,6 +141,11 @@ def test_values_are_filled_in(chart: Path, major: Major):
     assert pod["spec"]["securityContext"] == security
     assert pod["metadata"]["annotations"]["example.com/team"] == "web"
     assert found["ServiceAccount", "site-operator"]["metadata"]["annotations"]["example.com/role"] == "writer"
+    assert found["PodDisruptionBudget", "site-operator"]["spec"] == {
+        "maxUnavailable": "50%",
+        "selector": deployment["spec"]["selector"],
+        "unhealthyPodEvictionPolicy": "AlwaysAllow",
+    }
     policy = found["NetworkPolicy", "site-operator"]["spec"]
     assert policy["ingress"] == [{"ports": [{"protocol": "TCP", "port": 9443}]}], "an empty `from` would admit all"
     assert policy["egress"][1:] == [{"ports": [{"protocol": "TCP", "port": 6443}]}, {"ports": [{"port": 5432}]}]
@@ -152,13 +158,26 @@ def test_values_are_filled_in(chart: Path, major: Major):
 
 
 @WITH_HELM
+@pytest.mark.parametrize("option", ["replicas=1", "podDisruptionBudget.enabled=false"])
+def test_a_single_replica_has_no_disruption_budget(chart: Path, major: Major, option: str):
+    """A budget that allows no eviction would block every drain of the node."""
+    budget = ("PodDisruptionBudget", "site-operator")
+    found = by_name(rendered(major, chart))[budget]
+    assert (found["metadata"]["namespace"], found["spec"]["maxUnavailable"]) == ("site-operator", 1)
+    assert budget not in by_name(rendered(major, chart, "--set", option))
+
+
+@WITH_HELM
 def test_a_wrong_value_is_refused_in_words(chart: Path, major: Major):
     """helm would otherwise take a misspelled name, and the user would believe that it has an effect."""
-    options = ("--set", "replicas=two", "--set", "replica=3", "--set", "networkPolicy.apiServerPorts={99999}")
+    budgets = ("--set", "podDisruptionBudget.maxUnavailable=0", "--set", "podDisruptionBudget.enabled=maybe")
+    options = ("--set", "replicas=two", "--set", "replica=3", "--set", "networkPolicy.apiServerPorts={99999}", *budgets)
     said = run_helm(major, "template", chart, "--kube-version", "1.36", *options, code=1)
     assert "at '/replicas': got string, want integer" in said
     assert "additional properties 'replica' not allowed" in said
     assert "at '/networkPolicy/apiServerPorts/0': maximum: got 99,999, want 65,535" in said
+    assert "at '/podDisruptionBudget/maxUnavailable': minimum: got 0, want 1" in said
+    assert "at '/podDisruptionBudget/enabled': got string, want boolean" in said
     # null removes a default: no replica would run, and a rule without ports would allow all of them
     nulls = ("--set", "replicas=null", "--set", "networkPolicy.apiServerPorts=null", "--set", "crds=null")
     said = run_helm(major, "template", chart, "--kube-version", "1.36", *nulls, code=1)

@@ -2,7 +2,7 @@
 
 Guarantees
 - The objects are those of ``steersman generate`` and `steersman new`: helm fills in the namespace and the values, and
-  with the default values nothing else differs.
+  with the default values nothing else differs. The chart adds its two checks and a PodDisruptionBudget.
 - helm never upgrades ``crds/``: a template refuses a release whose definitions are not installed yet.
 - A release that cannot read the stored versions of objects is refused by the server, also in a rollback.
 - No step of helm deletes a definition or an object of a user.
@@ -104,7 +104,13 @@ def chart_files(
     roles = [tree for tree in trees["rbac"] if tree["kind"] in _ROLES]
     for tree in roles:
         _annotate(template, tree, readable)
-    conditions = {"network-policy": ".Values.networkPolicy.enabled", "stored-versions": ".Values.crds.guard"}
+    trees["disruption-budget"] = [_disruption_budget(template, trees["deployment"][0])]
+    conditions = {
+        "network-policy": ".Values.networkPolicy.enabled",
+        "stored-versions": ".Values.crds.guard",
+        # the budget of a single replica would block every drain of its node
+        "disruption-budget": "and .Values.podDisruptionBudget.enabled (gt (int .Values.replicas) 1)",
+    }
     own = {"templates/NOTES.txt": "notes.txt"}
     if definitions:
         trees["stored-versions"] = _guard(manager.name, roles, definitions)
@@ -190,6 +196,21 @@ def _open_deployment(template: ChartTemplate, tree: Tree) -> None:
         template.add_optional(container, name, f".Values.{name}")
     for name in ("imagePullSecrets", "volumes", *_SCHEDULING):
         template.add_optional(spec, name, f".Values.{name}")
+
+
+def _disruption_budget(template: ChartTemplate, deployment: Tree) -> Tree:
+    """The PodDisruptionBudget of the Deployment's Pods: a drain of nodes leaves a replica, and no broken one holds it up."""
+    name, namespace = deployment["metadata"]["name"], deployment["metadata"]["namespace"]
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {
+            "maxUnavailable": template.value("toJson .Values.podDisruptionBudget.maxUnavailable"),
+            "selector": deployment["spec"]["selector"],
+            "unhealthyPodEvictionPolicy": "AlwaysAllow",
+        },
+    }
 
 
 def _open_network_policy(template: ChartTemplate, tree: Tree) -> None:

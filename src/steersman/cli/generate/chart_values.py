@@ -72,6 +72,15 @@ def chart_values(
         "affinity": ChartValue("", _MAP, {}),
         "topologySpreadConstraints": ChartValue("", _OBJECTS, []),
         "priorityClassName": ChartValue("", _TEXT, ""),
+        "podDisruptionBudget": {
+            "enabled": ChartValue("Only with more than one replica.", _YES_NO, True),
+            "maxUnavailable": ChartValue(
+                "A number, or a percentage such as 50%.",
+                {"type": ["integer", "string"], "minimum": 1, "pattern": "^[1-9][0-9]?%$"},
+                1,
+                required=True,
+            ),
+        },
         "serviceAccount": {"annotations": ChartValue("Such as the role of a cloud.", _TEXTS, {})},
         "networkPolicy": {
             "enabled": ChartValue("", _YES_NO, True),
