@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
 from steersman.cli import main
 from steersman.testing import Engine
@@ -76,6 +77,20 @@ def test_a_file(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
         " change in a new version with a conversion"
     )
     assert Path("crds.yaml").read_text(encoding="utf-8") == before
+
+
+@pytest.mark.parametrize("kind", ["List", "CustomResourceDefinitionList"])
+def test_a_list(here: Path, capsys: pytest.CaptureFixture[str], kind: str) -> None:
+    """``kubectl get crds -o yaml`` writes one; items of a typed list have no kind."""
+    assert generate("-o", "crds.yaml") == 0
+    definition = yaml.safe_load(Path("crds.yaml").read_text(encoding="utf-8"))
+    if kind != "List":
+        del definition["kind"]
+    listed = {"apiVersion": "v1", "kind": kind, "items": [definition]}
+    Path("live.yaml").write_text(yaml.safe_dump(listed), encoding="utf-8")
+    write(here, maximum=50)
+    assert generate("--compatible-with", "file:live.yaml") == 1
+    assert "maximum 50 instead of 100" in capsys.readouterr().out
 
 
 def test_a_safe_change_is_written(here: Path) -> None:

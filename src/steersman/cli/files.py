@@ -7,13 +7,14 @@ import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
 from steersman.cli.console import tell_failure
 from steersman.cli.failure import Failure
 from steersman.manifests import YamlDocuments
+from steersman.objects import Tree
 
 #: How many mistakes of a file are shown.
 _SHOWN_MAX = 10
@@ -47,6 +48,17 @@ def parsed_documents(text: str, shown: str) -> list[Any]:
         mistakes = "; ".join(f"line {each.line}: {each.reason}" for each in found.problems[:_SHOWN_MAX])
         raise Failure(f"{shown} is neither YAML nor JSON: {mistakes}; correct it and try again")
     return [value for value, _ in found.documents]
+
+
+def objects_in(tree: Tree) -> list[Tree]:
+    """The objects of a document: the items of a list, or itself."""
+    items = tree.get("items")
+    if not str(tree.get("kind", "")).endswith("List") or not isinstance(items, list):
+        return [tree]
+    kind = str(tree["kind"]).removesuffix("List")
+    # The items of a typed list may omit kind and apiVersion.
+    stated = {"apiVersion": tree.get("apiVersion"), "kind": kind} if kind else {}
+    return [stated | cast("Tree", item) for item in cast("list[Any]", items) if isinstance(item, dict)]
 
 
 def write_files(files: Mapping[Path, str], *, check: bool) -> int:

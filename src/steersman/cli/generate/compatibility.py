@@ -18,7 +18,7 @@ import msgspec
 
 from steersman.cli.console import show
 from steersman.cli.failure import Failure, Misuse
-from steersman.cli.files import parsed_documents, read_documents
+from steersman.cli.files import objects_in, parsed_documents, read_documents
 from steersman.objects import Object, Tree, declared_hints, is_struct, unwrap, wire_names
 from steersman.schemas import DefinitionChange, definition_changes
 from steersman.telemetry import painted, visible
@@ -65,7 +65,7 @@ def old_definitions(text: str, *, output: str | None) -> list[Tree]:
         found = parsed_documents(_committed(revision, path or output or ""), text)
     else:
         raise Misuse(f"--compatible-with {text} is unclear; write {_FORMS}")
-    trees = [cast("Tree", each) for each in found if isinstance(each, dict)]
+    trees = [tree for each in found if isinstance(each, dict) for tree in objects_in(cast("Tree", each))]
     definitions = [each for each in trees if each.get("kind") == "CustomResourceDefinition"]
     broken = [each for each in definitions if not _is_definition(each)]
     if broken:
@@ -115,9 +115,7 @@ async def _installed(context: str | None) -> list[Tree]:
     from steersman.cli.generate.server import fetch  # noqa: PLC0415 - the other sources need no server
 
     answer = (await fetch((_LIST,), kubeconfig=None, context=context))[_LIST]
-    items: list[Tree] = msgspec.json.decode(answer)["items"]
-    # An item of a list has no kind of its own.
-    return [{"kind": "CustomResourceDefinition", **each} for each in items]
+    return [msgspec.json.decode(answer)]
 
 
 def _committed(revision: str, path: str) -> str:

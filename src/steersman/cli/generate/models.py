@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from steersman.cli.failure import Failure, Misuse
-from steersman.cli.files import read_documents, say, write_files
+from steersman.cli.files import objects_in, read_documents, say, write_files
 from steersman.codegen import (
     ModelCatalog,
     Target,
@@ -142,17 +142,9 @@ def _of_files(files: Iterable[str], wanted: set[GroupVersion] | None, *, own: bo
 
 
 def _objects(document: Any, name: str) -> list[Tree]:
-    """The objects of a document: the items of a List, or itself."""
     if not isinstance(document, dict):
         raise Failure(f"{name} contains a {type(document).__name__} instead of an object; name files with CRDs")
-    tree = cast("Tree", document)
-    items = tree.get("items")
-    if str(tree.get("kind", "")).endswith("List") and isinstance(items, list):
-        api_version, kind = tree.get("apiVersion"), str(tree["kind"]).removesuffix("List")
-        # The items of a typed list may omit kind and apiVersion.
-        stated = {"apiVersion": api_version, "kind": kind} if kind else {}
-        return [stated | cast("Tree", item) for item in cast("list[Any]", items) if isinstance(item, dict)]
-    return [tree]
+    return objects_in(cast("Tree", document))
 
 
 def _only(description: ModelCatalog, wanted: set[GroupVersion] | None) -> ModelCatalog:
