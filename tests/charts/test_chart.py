@@ -14,6 +14,7 @@ import yaml
 from charts.programs import HELM_VERSIONS, Major, helm
 
 from steersman.cli import main
+from steersman.webhooks import WebhookEndpoint
 
 DIGEST = f"sha256:{'a' * 64}"
 UNELECTED = """
@@ -198,6 +199,18 @@ def test_a_chart_is_compared(chart: Path, capsys: pytest.CaptureFixture[str]):
     assert "chart/values.yaml differs" in capsys.readouterr().err
     assert main([*command, "--version", "1"]) == 2
     assert "--version 1: a chart has a version of three numbers, such as 1.4.0" in capsys.readouterr().err
+
+
+def test_the_commands_leave_the_manager_as_it_is(chart: Path):
+    """A program that generates its files in the process that runs the manager must not move it to another Service."""
+    manager = sys.modules["site_operator.operator"].manager
+    endpoint = manager.webhook_endpoint = WebhookEndpoint(service="sites/hooks")
+    assert manager.endpoints is None
+    assert main(["generate", "chart", "site_operator.operator", "--directory", "chart"]) == 0
+    assert "name: hooks\n" in (chart / "templates" / "webhooks.yaml").read_text()
+    assert main(["generate", "rbac", "site_operator.operator", "--tls-service", "sites/metrics"]) == 0
+    assert manager.endpoints is None
+    assert manager.webhook_endpoint is endpoint
 
 
 @pytest.mark.parametrize("name", ["web.example.com", "a" * 55, "site: operator", "-site"])

@@ -19,9 +19,10 @@ from typing import TypeVar
 import msgspec
 
 from steersman.controller import Blueprint, Owners
+from steersman.manager.endpoints import HttpEndpoints
 from steersman.manager.manager import Manager
 from steersman.objects import Kind, Object, plural_of
-from steersman.webhooks import WebhookRegistration
+from steersman.webhooks import WebhookEndpoint, WebhookRegistration
 
 #: Group and resource, or group, resource and name.
 PlaceT = TypeVar("PlaceT", bound=tuple[str, ...])
@@ -97,8 +98,18 @@ class _Needs:
         )
 
 
-def permissions_of(manager: Manager, *, also: Mapping[PlaceT, Iterable[str]] | None = None) -> Permissions:
-    """The rules that a manager needs. ``also`` adds verbs by group and resource, or by group, resource and name."""
+def permissions_of(
+    manager: Manager,
+    *,
+    also: Mapping[PlaceT, Iterable[str]] | None = None,
+    endpoints: HttpEndpoints | None = None,
+    webhook_endpoint: WebhookEndpoint | None = None,
+) -> Permissions:
+    """The rules that a manager needs. ``also`` adds verbs by group and resource, or by group, resource and name.
+
+    The endpoints override those of the manager.
+    """
+    endpoints = endpoints or manager.endpoints
     namespaced, cluster, own = _Needs(), _Needs(), _Needs()
     here = manager.namespaces
     for blueprint in manager.blueprints:
@@ -106,9 +117,9 @@ def permissions_of(manager: Manager, *, also: Mapping[PlaceT, Iterable[str]] | N
     namespaced.add("events.k8s.io", "events", ("create", "patch"))
     for (group, resource, *names), verbs in (also or {}).items():
         namespaced.add(group, resource, verbs, name="".join(names))
-    _needs_of_webhooks(manager, cluster if here else namespaced, own)
-    if manager.endpoints is not None and manager.endpoints.service:
-        own.add_named("", "secrets", ("get", "create", "update"), manager.endpoints.secret_key.name)
+    _needs_of_webhooks(manager, webhook_endpoint or manager.webhook_endpoint, cluster if here else namespaced, own)
+    if endpoints is not None and endpoints.service:
+        own.add_named("", "secrets", ("get", "create", "update"), endpoints.secret_key.name)
     if (leader := manager.statistics(keys=0).leader) is not None:
         lease = leader.lease.rpartition("/")[2]
         own.add_named("coordination.k8s.io", "leases", ("get", "watch", "create", "update"), lease)
@@ -128,9 +139,8 @@ def _needs_of(blueprint: Blueprint, namespaced: _Needs, cluster: _Needs) -> None
     primary.add(group, f"{resource}/finalizers", ("update",))
 
 
-def _needs_of_webhooks(manager: Manager, cluster: _Needs, own: _Needs) -> None:
+def _needs_of_webhooks(manager: Manager, endpoint: WebhookEndpoint | None, cluster: _Needs, own: _Needs) -> None:
     """What the manager needs to create certificates and to register them."""
-    endpoint = manager.webhook_endpoint
     if endpoint is None or not manager.webhooks.hooks:
         return
     if endpoint.tls is None:

@@ -13,7 +13,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 
@@ -25,13 +24,12 @@ from steersman.cli.generate.chart_template import NAMESPACE, ChartTemplate
 from steersman.cli.generate.chart_values import Values, chart_values, values_schema, values_yaml
 from steersman.cli.generate.crds import crds_yaml
 from steersman.cli.generate.rbac import Also, additional_permissions, rbac_yaml, say_what_to_bind
-from steersman.cli.generate.webhooks import webhooks_yaml
+from steersman.cli.generate.webhooks import endpoint_of, webhooks_yaml
 from steersman.cli.generate.workload import NAME, Workload
 from steersman.cli.targets.managers import declared_manager
 from steersman.golang import YamlDumper
 from steersman.manager import Manager
 from steersman.objects import Tree
-from steersman.webhooks import WebhookEndpoint
 
 #: The annotation of Pods, their account and its roles with the versions that the release can read, as ``PLURAL.GROUP/VERSION``.
 READABLE = "steersman.dev/readable-versions"
@@ -81,7 +79,8 @@ def chart_files(
 ) -> dict[str, str]:
     """The files of a chart by their path in it."""
     definitions = _definitions(manager, target)
-    template, workload = ChartTemplate(), _workload(manager, image)
+    template, workload = ChartTemplate(), Workload.of(manager, namespace=NAMESPACE, image=image)
+    service = workload.webhook_service
     rbac = rbac_yaml(
         manager,
         target=target,
@@ -89,10 +88,11 @@ def chart_files(
         also=also,
         token_review=True,
         tls_service=workload.metrics_service,
+        webhook_endpoint=endpoint_of(manager, target=target, service=service) if service else None,
     )
     trees = {name: _trees(text) for name, text in {**workload.manifests(), "rbac": rbac}.items()}
     if manager.webhooks.hooks:
-        trees["webhooks"] = _trees(webhooks_yaml(manager, target=target))
+        trees["webhooks"] = _trees(webhooks_yaml(manager, target=target, service=service or None))
     values = _values(manager, trees, workload.image)
     readable = " ".join(
         f"{name}/{each['name']}" for name, (_, crd) in definitions.items() for each in crd["spec"]["versions"]
@@ -141,15 +141,6 @@ def _definitions(manager: Manager, target: str) -> dict[str, tuple[str, Tree]]:
     text = crds_yaml(manager.own_kinds, {target: manager}, service=service or None)
     found = [(each, _trees(each)[0]) for each in re.split(r"^(?=---\n)", text, flags=re.MULTILINE) if each.strip()]
     return {tree["metadata"]["name"]: (each, tree) for each, tree in found}
-
-
-def _workload(manager: Manager, image: str) -> Workload:
-    """The workload in the namespace of the release; the manager gets the Service of its webhooks there."""
-    workload = Workload.of(manager, namespace=NAMESPACE, image=image)
-    if workload.webhook_service:
-        endpoint = manager.webhook_endpoint or WebhookEndpoint()
-        manager.webhook_endpoint = replace(endpoint, service=workload.webhook_service)
-    return workload
 
 
 def _values(manager: Manager, trees: Mapping[str, list[Tree]], image: str) -> Values:

@@ -16,6 +16,7 @@ from steersman.cli.targets.managers import declared_manager, with_service
 from steersman.golang import YamlDumper
 from steersman.manager import HttpEndpoints, Manager, PermissionRule, Permissions, permissions_of, written_bindings
 from steersman.objects import Tree, nearest, similar_names
+from steersman.webhooks import WebhookEndpoint
 
 _REVIEWS = (
     PermissionRule("authentication.k8s.io", ("tokenreviews",), ("create",)),
@@ -121,16 +122,19 @@ def rbac_yaml(
     also: Also | None = None,
     token_review: bool = False,
     tls_service: str | None = None,
+    webhook_endpoint: WebhookEndpoint | None = None,
 ) -> str:
     """The objects as YAML; ``namespace`` is where the manager runs.
 
     With ``token_review``, or endpoints that have it, the manager may review tokens, and a role lets clients read
-    metrics. With ``tls_service``, it may keep the certificates for this Service in a Secret.
+    metrics. With ``tls_service``, it may keep the certificates for this Service in a Secret. ``webhook_endpoint``
+    overrides that of the manager.
     """
+    endpoints = manager.endpoints
     if tls_service is not None:
-        manager.endpoints = with_service(manager.endpoints or HttpEndpoints(), tls_service)
-    needs = permissions_of(manager, also=also)
-    reviews = token_review or (manager.endpoints is not None and manager.endpoints.token_review)
+        endpoints = with_service(endpoints or HttpEndpoints(), tls_service)
+    needs = permissions_of(manager, also=also, endpoints=endpoints, webhook_endpoint=webhook_endpoint)
+    reviews = token_review or (endpoints is not None and endpoints.token_review)
     made = [*_documents(manager.name, namespace, needs), *(_reviewing(manager.name, namespace) if reviews else ())]
     documents = yaml.dump_all(made, Dumper=_Dumper, sort_keys=False, explicit_start=True, width=120)
     return _HEADING.format(target=target) + documents
