@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import threading
 from datetime import datetime, timedelta
 
@@ -108,6 +109,37 @@ async def test_consistently_ends_if_its_condition_hangs(clock):
         await consistently(hangs, during=HOUR)
     await consistently(hangs, during=HOUR)
     assert len(looks) == 3
+
+
+async def test_a_condition_may_last_for_days(clock):
+    """A call for each 20 ms of a day would be more timers than a clock skips, and the rest would pass in real time."""
+    looks = []
+
+    def is_looked_at() -> bool:
+        looks.append(clock.now())
+        return True
+
+    await consistently(is_looked_at, during=24 * HOUR)
+    assert 900 < len(looks) < 1100
+    assert looks[-1] - looks[0] > timedelta(hours=23)
+    with pytest.raises(AssertionError, match="did not hold within 1 d: it returned None"):
+        await eventually(looks.clear, within=24 * HOUR)
+
+
+async def test_a_condition_that_waits_for_a_socket_is_explained(clock):
+    """The time until its deadline passes at once, before the socket can answer."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+
+        async def answers() -> bytes:
+            reader, writer = await asyncio.open_connection(*silent.getsockname())
+            try:
+                return await reader.read(1)
+            finally:
+                writer.close()
+
+        for wait in (eventually(answers, within=5), consistently(answers, during=5)):
+            with pytest.raises(AssertionError, match=r"did not return.*; the clock of this test skips time"):
+                await wait
 
 
 async def test_timers_run_in_their_order_and_at_their_time(clock):

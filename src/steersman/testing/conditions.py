@@ -5,6 +5,8 @@ Guarantees
   first call may last a second longer: a condition is always looked at once.
 - An error that means "not yet", such as a failed assertion or a missing object, counts as one that does not hold. Any other
   error ends the wait and reaches the test.
+- With a clock, a condition is called at most about a thousand times, however long the time is. The clock does not wait for
+  sockets, threads and processes: a condition that needs one fails with a reason.
 """
 
 from __future__ import annotations
@@ -23,6 +25,9 @@ from steersman.testing.expectations import NotAsExpected
 Condition = Callable[[], object | Awaitable[object]]
 
 _POLL_SECONDS = 0.02
+#: How often a condition is called, at most, while time is skipped.
+_SKIPPED_CALLS = 1000
+_SKIPPED = "; the clock of this test skips time without waiting for sockets, other threads and processes"
 #: How long a call of `condition_holds` may take, whatever its deadline.
 _FIRST_LOOK_SECONDS = 1.0
 #: How long the first call of `condition_stays` may take. The time in which the condition must hold begins after it.
@@ -48,14 +53,17 @@ async def condition_holds(condition: Condition, within: float) -> object:
     deadline = loop.time() + within
     problem = "it did not return"
     limit = max(deadline, loop.time() + _FIRST_LOOK_SECONDS)
-    with suppress(_Unfinished), time_flies(deadline):
-        while True:
-            answer, problem = await _call(condition, limit)
-            if not problem:
-                return answer
-            if loop.time() >= deadline:
-                break
-            await asyncio.sleep(_POLL_SECONDS)
+    with time_flies(deadline) as flies:
+        try:
+            while True:
+                answer, problem = await _call(condition, limit)
+                if not problem:
+                    return answer
+                if loop.time() >= deadline:
+                    break
+                await asyncio.sleep(_pause(within, flies=flies))
+        except _Unfinished:
+            problem += _SKIPPED if flies else ""
     raise NotAsExpected(f"{function_name(condition)} did not hold within {duration(within)}: {problem}")
 
 
@@ -66,18 +74,26 @@ async def condition_stays(condition: Condition, during: float) -> None:
     limit = loop.time() + _FIRST_CALL_SECONDS
     lasted = "from the beginning"
     problem = f"it did not return within {duration(_FIRST_CALL_SECONDS)}"
-    with suppress(_Unfinished), time_flies(limit):
-        _, problem = await _call(condition, limit)
+    with time_flies(limit) as flies:
+        try:
+            _, problem = await _call(condition, limit)
+        except _Unfinished:
+            problem += _SKIPPED if flies else ""
     began = loop.time()
     end = began + during
     # A call that the end cuts off says nothing: the condition held as far as it was seen.
     with suppress(_Unfinished), time_flies(end):
         while not problem and loop.time() < end:
-            await asyncio.sleep(_POLL_SECONDS)
+            await asyncio.sleep(_pause(during, flies=flies))
             _, problem = await _call(condition, end)
             lasted = f"after {duration(loop.time() - began)}"
     if problem:
         raise NotAsExpected(f"{function_name(condition)} did not hold for {duration(during)}: {lasted}, {problem}")
+
+
+def _pause(length: float, *, flies: bool) -> float:
+    """Seconds between two calls. Short ones, of which each is a timer, would use up those that a clock skips."""
+    return max(_POLL_SECONDS, length / _SKIPPED_CALLS) if flies else _POLL_SECONDS
 
 
 def function_name(check: Callable[..., object]) -> str:
