@@ -117,6 +117,16 @@ def test_a_run_chooses_the_version_of_its_engine(tmp_path) -> None:
     assert "build it once with `tools/engine/build --kubernetes 0.1`" in done.stdout, done.stdout + done.stderr
 
 
+@pytest.mark.parametrize(("server", "said"), [("embedded", True), ("engine", False)])
+def test_a_version_is_only_for_the_engine(tmp_path, server, said) -> None:
+    """A run on the embedded server must not pass for one on that version of Kubernetes."""
+    (tmp_path / "test_it.py").write_text("def test_it(): pass")
+    done = _pytest(tmp_path, "-q", f"--steersman-server={server}", "--steersman-kubernetes=1.35")
+    assert "1 passed" in done.stdout, done.stdout + done.stderr
+    words = "--steersman-kubernetes=1.35 is only for the fixture engine: control_plane ran on embedded;"
+    assert (words in done.stdout) is said, done.stdout
+
+
 def _median_seconds(phases: Path) -> tuple[float, float]:
     """How long the creation of a namespace takes, and setup and teardown of a test that has one."""
     spent: dict[str, float] = {}

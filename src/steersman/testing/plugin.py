@@ -48,7 +48,7 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
         "--steersman-kubernetes",
         metavar="MINOR",
         help="the version of Kubernetes of the engine, such as 1.35, which tools/engine/build --kubernetes 1.35 has built; "
-        "default: the programs of the environment",
+        "default: the programs of the environment. It has no effect on an embedded server",
     )
     group.addoption(
         "--steersman-scope",
@@ -269,7 +269,13 @@ def pytest_assertrepr_compare(op: str, left: object, right: object) -> list[str]
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Report where the engine's logs are if tests failed."""
+    """Report where the engine's logs are if tests failed, and a version that control planes did not have."""
+    version, server = config.getoption("--steersman-kubernetes"), _server(config)
+    if version is not None and server != "engine":
+        terminalreporter.write_line(
+            f"--steersman-kubernetes={version} is only for the fixture engine: control_plane ran on {server};"
+            " add --steersman-server=engine"
+        )
     logs = config.stash.get(_LOGS, None)
     if logs is not None:
         terminalreporter.write_line(f"the engine's logs are in {logs}")
