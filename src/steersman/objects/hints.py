@@ -112,7 +112,8 @@ def structs_in(hint: Any) -> list[type[Struct]]:
     )
 
 
-def structs_of(cls: type[Struct]) -> list[type[Struct]]:
+@cache
+def structs_of(cls: type[Struct]) -> tuple[type[Struct], ...]:
     """All struct classes inside the fields of ``cls``."""
     found: list[type[Struct]] = []
     for name, hint in declared_hints(cls).items():
@@ -120,7 +121,7 @@ def structs_of(cls: type[Struct]) -> list[type[Struct]]:
             found += structs_in(hint)
         except TypeError as error:
             raise TypeError(f"class {cls.__qualname__}: {name}: {error}") from None
-    return found
+    return tuple(found)
 
 
 def prepare(cls: type[Struct]) -> None:
