@@ -18,7 +18,6 @@ from steersman.simulation.runs.faults import CrashCommitted, Fault
 from steersman.simulation.runs.places import Place
 from steersman.simulation.runs.world import World
 from steersman.simulation.scenario import Scenario, ScenarioUser
-from steersman.simulation.verdicts.states import normalized
 
 
 def warm_up(scenario: Scenario, objects: Mapping[str, Any], *, seed: int) -> None:
@@ -48,6 +47,3 @@ def warm_up(scenario: Scenario, objects: Mapping[str, Any], *, seed: int) -> Non
 
     world = World(Scenario(setup, create, kinds=(*scenario.kinds, *program.own_kinds)), seed=seed, decide=decide)
     world.run()
-    for contents in world.states:
-        # The objects with which a server starts are the same in every run, and are read once.
-        normalized(contents)

@@ -50,6 +50,8 @@ class Reference(msgspec.Struct, frozen=True, kw_only=True):
     agreements: tuple[frozenset[Agreement], ...] = ()
     #: The changes in which time alone shows.
     renewals: tuple[frozenset[Path], ...] = ()
+    #: The keys of the objects that are in each state as they were at first.
+    constant: tuple[frozenset[str], ...] = ()
 
 
 def reference_of(world: World) -> Reference:
@@ -65,11 +67,13 @@ def compared(one: Reference, other: Reference) -> Reference:
     """The first of two runs without faults, with what varies between them."""
     states = list(zip(one.states, other.states, strict=False))
     unstable = frozenset[Path]().union(*(unstable_paths(here, there) for here, there in states))
+    stable = [(key, tree) for key, tree in one.states[0].items() if key not in {path[0] for path in unstable}]
     return msgspec.structs.replace(
         one,
         unstable=unstable,
         agreements=tuple(agreements(here, there, unstable) for here, there in states),
         renewals=renewals(one.states, one.changes, other.changes, unstable),
+        constant=tuple(frozenset(key for key, tree in stable if state.get(key) == tree) for state in one.states),
     )
 
 
@@ -108,11 +112,14 @@ def _states(world: World, reference: Reference) -> Iterator[Violation]:
     if len(world.states) != len(reference.states):
         yield Violation("state", f"the workload reached {len(world.states)} states instead of {len(reference.states)}")
         return
-    last = len(reference.states) - 1
+    first, last = world.states[0], len(reference.states) - 1
     overdue = _overdue(world, reference)
-    for number, (expected, contents) in enumerate(zip(reference.states, world.states, strict=True)):
-        state = normalized(contents)
-        lines = differences(expected, state, reference.unstable)
+    # The first state is that before the start of the operator.
+    for number, contents in enumerate(world.states[1:], start=1):
+        # Most objects are those of the first state, here and in the run without faults.
+        known = {key for key in reference.constant[number] if key in first and contents.get(key) is first[key]}
+        state = normalized(contents, known)
+        lines = differences(reference.states[number], state, reference.unstable, known=known)
         lines = lines or [*disagreements(state, reference.agreements[number]), *overdue[number]]
         if lines:
             when = "at the end" if number == last else f"after step {number}"

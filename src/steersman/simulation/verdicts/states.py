@@ -13,7 +13,7 @@ Guarantee: everything that is taken out is in this module, with its reason.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set as AbstractSet
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias, cast
 
@@ -37,11 +37,13 @@ TIME = "TIME"
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
 
 
-def normalized(contents: Mapping[str, bytes]) -> State:
-    """The comparable state of a store's contents."""
-    objects = _objects(contents)
+def normalized(contents: Mapping[str, bytes], known: AbstractSet[str] = frozenset()) -> State:
+    """The comparable state of a store's contents, without those of some keys, which are read only if others refer to them."""
+    objects = _objects({key: value for key, value in contents.items() if key not in known} if known else contents)
     names = _names(objects)
     uids = {found.uid: names[key] for key, found in objects.items() if found.uid}
+    if known and not uids.keys() >= {uid for found in objects.values() for uid in found.refers}:
+        uids |= {found.uid: key for key, found in _objects({key: contents[key] for key in known}).items() if found.uid}
     return dict(
         sorted(
             (names[key], _clean(found.tree, uids) if found.refers else found.cleaned) for key, found in objects.items()
@@ -50,14 +52,14 @@ def normalized(contents: Mapping[str, bytes]) -> State:
 
 
 class _Read(NamedTuple):
-    """An object, read once: most objects of a store are those of its start, in every state and every run."""
+    """An object, read once: many are the same in every state of a run."""
 
     tree: dict[str, Any]
     #: Without what is counted or set anew in each run; uids stay.
     cleaned: dict[str, Any]
     uid: str
-    #: Whether it may refer to an object by its uid.
-    refers: bool
+    #: The uids in it, by which it may refer to other objects.
+    refers: tuple[str, ...]
 
 
 @lru_cache(maxsize=4096)
@@ -67,7 +69,7 @@ def _read(value: bytes) -> _Read | None:
         return None
     known = cast("dict[str, Any]", tree)
     cleaned = _clean(known, {})
-    refers = _UID.search(msgspec.json.encode(cleaned).decode()) is not None
+    refers = tuple(_UID.findall(msgspec.json.encode(cleaned).decode()))
     return _Read(known, cleaned, known.get("metadata", {}).get("uid") or "", refers)
 
 
@@ -140,10 +142,14 @@ def _in_order(name: str, value: Any) -> Any:
 # differences
 
 
-def differences(expected: State, state: State, unstable: frozenset[Path] = frozenset()) -> list[str]:
-    """How a state differs from what is expected, one line for each value, or object."""
+def differences(
+    expected: State, state: State, unstable: frozenset[Path] = frozenset(), *, known: AbstractSet[str] = frozenset()
+) -> list[str]:
+    """How a state differs from what is expected, one line for each value, or object; those with known keys are equal."""
     lines: list[str] = []
     for key in dict.fromkeys((*expected, *state)):
+        if key in known:
+            continue
         if key not in state:
             lines.append(f"{describe_key(key)} is missing")
         elif key not in expected:
@@ -229,6 +235,5 @@ def describe_key(key: str) -> str:
 
 def left_behind(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> dict[str, str]:
     """The objects that a store has and had not earlier: their keys in the store, and comparable ones."""
-    objects = _objects(after)
-    names = _names(objects)
-    return {key: names[key] for key in sorted(objects) if key not in before}
+    names = _names(_objects({key: value for key, value in after.items() if key not in before}))
+    return dict(sorted(names.items()))
