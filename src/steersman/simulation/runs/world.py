@@ -383,12 +383,12 @@ class World:
         if self.loop.turns > self._turns_end:
             self._give_up()
             return True
-        if self._is_busy():
-            return False
         rests_at = self._last_write + _QUIET
         if self.loop.time() < rests_at:
             if when is None or when > rests_at:
                 self.loop.call_at(rests_at, _noop)
+            return False
+        if self._is_busy():
             return False
         self._waiting.set_result(None)
         return True
