@@ -7,6 +7,9 @@ Guarantees
 - **A restored server is noticed once for all kinds.** As soon as one kind shows that the server was restored from a backup,
   every kind is listed again, and reads wait for their list. A write until then has an unknown outcome: its version is not
   comparable with those of the store, and the list may be older.
+- **Kinds recover together.** As soon as the watch of one kind recovers after a failure of the server, the other kinds retry
+  at once, and their reads wait for it for up to 5 seconds. Otherwise a reconcile would see that a child is gone, and not
+  that its owner is, for as long as the backoff of the owner's watch lasts.
 """
 
 from __future__ import annotations
@@ -231,6 +234,7 @@ class Cache:
                 options=self._informer_options(kind),
                 settings=self._settings,
                 on_restore=self._on_restore,
+                on_recovery=self._on_recovery,
             )
             for name, function in self._indexes_of(kind).items():
                 informer.add_index(name, function)
@@ -252,6 +256,10 @@ class Cache:
         self.epoch += 1
         for shared in self._shared.values():
             shared.informer.renew()
+
+    def _on_recovery(self) -> None:
+        for shared in self._shared.values():
+            shared.informer.recover()
 
     def _options_of(self, kind: type[Any] | Kind) -> KindOptions | None:
         """The options of a kind; None if it has none."""

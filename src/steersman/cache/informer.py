@@ -7,12 +7,14 @@ Guarantees
 - The informer detects a server restored from an older backup: its versions are behind those already seen, or a list
   shows an older state (see `steersman.cache.replica`). It drops the old contents and the overlay, notifies handlers of
   the differences, and marks no reused version as `unbroken`. Reads wait until a list of the restored server is complete.
+- When one watch recovers after a failure of the server, the others do not sleep on (see `Informer.recover`).
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Hashable
+from contextlib import suppress
 from typing import Any, Generic, Self, TypeVar, cast
 
 import msgspec
@@ -38,6 +40,9 @@ T = TypeVar("T")
 
 #: From this many failures in a row on, the informer counts as failing.
 _FAILING = 3
+#: How many seconds reads wait for a watch that recovers after others. Then they find what the store has: a kind that the
+#: server cannot serve for long must not stop the program.
+_RECOVERY_MAX = 5.0
 
 
 class Informer(Generic[T]):
@@ -51,6 +56,7 @@ class Informer(Generic[T]):
         options: KindOptions | None = None,
         settings: Settings | None = None,
         on_restore: Callable[[], None] | None = None,
+        on_recovery: Callable[[], None] | None = None,
     ) -> None:
         self.kind = kind
         self.gvk = kind.gvk()
@@ -68,10 +74,19 @@ class Informer(Generic[T]):
         )
         self.store, self.overlay, self.sync = self.replica.store, self.replica.overlay, self.replica.sync
         self._indexing = asyncio.Lock()
+        self._recover_all = on_recovery or self.recover
+        #: Whether reads have waited for the watch since it was lost.
+        self._was_awaited = False
         self.intake = Intake(self.options, field_managers=reads.field_managers)
         self._scopes = {
             scope: ListWatch(
-                reads, scope, self.replica, options=self.options, intake=self.intake, settings=settings or Settings()
+                reads,
+                scope,
+                self.replica,
+                options=self.options,
+                intake=self.intake,
+                settings=settings or Settings(),
+                on_recovery=self._on_recovery,
             )
             for scope in scopes
         }
@@ -181,6 +196,29 @@ class Informer(Generic[T]):
         for name, scope in self._scopes.items():
             if self._tasks is not None and self.sync.restore(name):
                 self._follow(scope, Refresh(restored=True))
+
+    def recover(self) -> None:
+        """Retry at once where a failed watch waits: the server answers other requests again.
+
+        Reads of the kind wait until the store is as new as the server, but only once, and for a few seconds.
+        """
+        waiting = [name for name, scope in self._scopes.items() if scope.waits]
+        if self._tasks is None or not waiting:
+            return
+        for name in waiting:
+            self._hurry(name)
+        if self.synced and not self._was_awaited:
+            self._was_awaited = True
+            self._tasks.start(self._catch_up_soon(), name=f"recover {self.gvk.kind}")
+
+    def _on_recovery(self) -> None:
+        self._was_awaited = False
+        self._recover_all()
+
+    async def _catch_up_soon(self) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_RECOVERY_MAX):
+                await self.catch_up()
 
     async def catch_up(self) -> None:
         """Wait until the store is at least as new as the server is now. Relist only if nothing less is proof.

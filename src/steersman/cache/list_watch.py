@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 import msgspec
 from msgspec.structs import replace
@@ -42,6 +42,8 @@ _log = logging.getLogger("steersman.cache")
 _INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 #: The minimum wait, in seconds, after a 429 response, whatever its Retry-After says.
 _THROTTLED = 1.0
+#: How a server fails that does not serve at all, as after a crash.
+_LOST = frozenset[Reason]({"lost", "silent", "refused"})
 
 
 class _BookmarkMetadata(msgspec.Struct, rename="camel"):
@@ -60,7 +62,15 @@ class ListWatch:
     """Follows one collection of a server into a replica: all namespaces (scope ``""``) or one."""
 
     def __init__(
-        self, reads: RawReads, scope: str, replica: Replica, *, options: KindOptions, intake: Intake, settings: Settings
+        self,
+        reads: RawReads,
+        scope: str,
+        replica: Replica,
+        *,
+        options: KindOptions,
+        intake: Intake,
+        settings: Settings,
+        on_recovery: Callable[[], None],
     ) -> None:
         self._reads = reads
         self.scope = scope
@@ -85,6 +95,10 @@ class ListWatch:
         self.lists = 0
         self.unreadable = 0
         self.last_error: ApiError | None = None
+        #: Whether the server failed the last request; not if it denied the request, or asked to wait.
+        self._lost = False
+        #: Called when a request succeeds after that.
+        self._on_recovery = on_recovery
         self._warned = ""
         self.relists = 0
         #: When the stream last proved to be alive, and whether a stream has timed out since.
@@ -123,6 +137,11 @@ class ListWatch:
             relists=self.relists,
             staleness=self.staleness(),
         )
+
+    @property
+    def waits(self) -> bool:
+        """Whether it waits before its next attempt because the server has failed the last one."""
+        return self._lost and self.state.phase == "waiting"
 
     def _is_trusted(self, now: float) -> bool:
         return not self._silent and now - self._heard <= self._idle_timeout
@@ -212,24 +231,31 @@ class ListWatch:
             self.commits = False
 
     async def _ask(self, command: reflector.List | reflector.Probe | reflector.Open | reflector.Sleep) -> Input | None:
+        if isinstance(command, reflector.Sleep):
+            await asyncio.sleep(command.seconds)
+            return reflector.Woke()
         try:
-            match command:
-                case reflector.Sleep(seconds):
-                    await asyncio.sleep(seconds)
-                    return reflector.Woke()
-                case reflector.List(limit, continue_):
-                    return await self._list(limit, continue_)
-                case reflector.Probe():
-                    self.requests += 1
-                    options = ListOptions(label_selector=self._labels, field_selector=self._fields, limit=1)
-                    version = (await self._reads.page(self.scope, options)).resource_version
-                    if version == self.state.version:
-                        self._hear()
-                    return reflector.Probed(version)
-                case reflector.Open():
-                    return await self._open(command)
+            answer = await self._answer(command)
         except ApiError as error:
             return self._failed(error)
+        if self._lost:
+            self._lost = False
+            self._on_recovery()
+        return answer
+
+    async def _answer(self, command: reflector.List | reflector.Probe | reflector.Open) -> Input:
+        match command:
+            case reflector.List(limit, continue_):
+                return await self._list(limit, continue_)
+            case reflector.Probe():
+                self.requests += 1
+                options = ListOptions(label_selector=self._labels, field_selector=self._fields, limit=1)
+                version = (await self._reads.page(self.scope, options)).resource_version
+                if version == self.state.version:
+                    self._hear()
+                return reflector.Probed(version)
+            case reflector.Open():
+                return await self._open(command)
 
     async def _list(self, limit: int, continue_: str) -> Input:
         self.requests += 1
@@ -341,6 +367,7 @@ class ListWatch:
             staged, self._staged = self._staged, {}
             self._replica.disposal.add(staged, entries=len(staged))
         failure = classify(error)
+        self._lost = failure.reason in _LOST and not isinstance(error, Forbidden | Unauthorized)
         self.last_error = error
         if failure.reason == "not_served":
             self._replica.miss(self.scope)
