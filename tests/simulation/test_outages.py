@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from examples.site_operator import Site, SiteSpec
+from simulation.gallery.catalog import EXHIBITS
 
 from steersman import ObjectMeta
 from steersman.simulation import ScenarioUser, simulate
@@ -29,3 +30,10 @@ def test_an_operator_does_not_write_the_children_of_an_owner_that_was_deleted_me
     report = simulate("examples.site_operator", deletion_in_the_outage, faults=("outage",))
     report.check()
     assert report.coverage["apply deployments"]["outage"]
+
+
+def test_an_operator_that_polls_an_external_system_is_waited_for() -> None:
+    """It asks again every second until the system is back: neither a wrong end state nor a hot loop."""
+    polling = EXHIBITS["forgotten_requeue"]
+    simulate(polling.corrected, polling.workload, faults=("outage",)).check()
+    assert not simulate(polling.wrong, polling.workload, faults=("outage",)).ok

@@ -79,7 +79,9 @@ class ExternalCalls:
             self._network.on_crash(actor, fault_name(fault))
         now = asyncio.get_running_loop().time()
         if isinstance(fault, Outage):
-            self._away[system.name] = now + fault.seconds
+            self._away[system.name] = until = now + fault.seconds
+            # A caller that polls does not know before then that the system is back.
+            self._network.schedule(until, lambda: None)
         if now < self._away.get(system.name, 0.0):
             self._trace.reply(actor, place, _UNAVAILABLE)
         return fault
