@@ -70,7 +70,7 @@ class SimulationReport(msgspec.Struct, frozen=True, kw_only=True):
     coverage: dict[str, dict[str, int]] = {}
     #: The requests and faults of the coverage that broke something on their own.
     broken: frozenset[tuple[str, str]] = frozenset()
-    #: The kinds of faults that were tried; None for all.
+    #: The kinds of faults that were tried; None for all but outages.
     faults: tuple[str, ...] | None = None
 
     @property
@@ -105,7 +105,7 @@ class SimulationReport(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def _faults_words(self) -> str:
         if self.faults is None:
-            return "every single fault"
+            return "every single fault but outages"
         if len(self.faults) > _FAULTS_SHOWN:
             return f"{len(self.faults)} kinds of faults"
         return ", ".join(self.faults) or "no fault"
