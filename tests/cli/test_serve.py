@@ -8,7 +8,7 @@ import shlex
 import signal
 import sys
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
 
 import pytest
@@ -112,6 +112,19 @@ async def test_without_a_folder_nothing_is_left(tmp_path):
     assert "in memory, lost at the end; --data DIRECTORY stores them\n" in errors
     assert "Ctrl-C" in errors
     assert not kubeconfig.parent.exists()
+
+
+@pytest.mark.parametrize(("arguments", "open_to_others"), [((), False), (("--host", "0.0.0.0"), True)])
+async def test_only_a_named_host_opens_the_port_to_other_machines(arguments, open_to_others):
+    """The kubeconfig names loopback either way: it is for clients on this machine."""
+    async with serving(*arguments) as (_, kubeconfig):
+        port = int(kubeconfig.read_text().partition("https://127.0.0.1:")[2].split()[0])
+        async with connect(kubeconfig) as client:
+            assert await client.list(ConfigMap)
+        # a second address of this machine, as other machines would use one
+        with nullcontext() if open_to_others else pytest.raises(ConnectionRefusedError):
+            _, writer = await asyncio.open_connection("127.0.0.2", port)
+            writer.close()
 
 
 async def deleted(kubeconfig: Path, *, within: float) -> bool:

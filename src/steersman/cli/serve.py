@@ -45,6 +45,7 @@ class ServeOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The options of the command line."""
 
     port: int = 0
+    host: str = "127.0.0.1"
     data: str | None = None
     kubeconfig: str | None = None
     #: Modules, or classes in them: ``module`` or ``module:Site``.
@@ -74,6 +75,7 @@ def serve_api(options: ServeOptions) -> int:
             plane = ControlPlane(
                 controllers=_controllers(options.controllers),
                 port=options.port,
+                host=options.host,
                 folder=folder,
                 kubeconfig=Path(options.kubeconfig).absolute() if options.kubeconfig else None,
                 resources=classes,

@@ -45,9 +45,9 @@ class ControlPlane:
     ```
 
     ``controllers`` are names from kube-controller-manager; by default all that are available. With a ``port`` (0: any free
-    one) it also serves TLS and writes the administrator's ``kubeconfig``, with a client certificate or the given
-    ``token``. A ``folder`` stores objects, certificates and the kubeconfig. ``certificates`` is for `serve`. The other
-    options are those of `ApiServer`.
+    one) it also serves TLS, on loopback or another ``host``, and writes the administrator's ``kubeconfig``, with a client
+    certificate or the given ``token``. A ``folder`` stores objects, certificates and the kubeconfig. ``certificates`` is for
+    `serve`. The other options are those of `ApiServer`.
     """
 
     def __init__(
@@ -55,6 +55,7 @@ class ControlPlane:
         *,
         controllers: Iterable[str] | None = None,
         port: int | None = None,
+        host: str = "127.0.0.1",
         folder: Path | str | None = None,
         kubeconfig: Path | str | None = None,
         token: str | None = None,
@@ -73,7 +74,7 @@ class ControlPlane:
         #: Its address, and the administrator's kubeconfig; None without a port.
         self.url: str | None = None
         self.kubeconfig: Path | None = None
-        self._port = port
+        self._port, self._host = port, host
         self._folder = folder
         self._kubeconfig = kubeconfig
         self._token = token
@@ -154,6 +155,7 @@ class ControlPlane:
         serving = serve(
             self.server,
             port=self._port,
+            host=self._host,
             folder=self._folder,
             kubeconfig=self._kubeconfig,
             token=self._token,

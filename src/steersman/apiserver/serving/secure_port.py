@@ -63,7 +63,8 @@ async def serve(
         print(f"export KUBECONFIG={served.kubeconfig}")
     ```
 
-    The server must not be running yet. Port 0 chooses a free one. The certificate authority and the kubeconfig are kept
+    The server must not be running yet. Port 0 chooses a free one. With the ``host`` 0.0.0.0 it listens on all addresses,
+    and the kubeconfig names loopback. The certificate authority and the kubeconfig are kept
     in ``folder``, so that they stay valid after a restart, or in a temporary one; ``kubeconfig`` sets another path for
     that file. Its user has a client certificate, or the given ``token``. With a token, ``certificates`` may issue those of
     the server, such as `CertificateProcess`. A chain without an `Authentication`, or without `RequestLimits`, gets them at
@@ -101,8 +102,15 @@ async def serve(
         async with server, listening as listener:
             await publish_address(server.registry, server.storage, host, listener.port, issued.authority)
             path = Path(kubeconfig) if kubeconfig is not None else place / "kubeconfig"
-            write_kubeconfig(path, url=listener.address, authority=issued.authority, user=admin)
-            yield Served(listener.address, path, listener.port, issued.authority)
+            url = _url(host, listener.port)
+            write_kubeconfig(path, url=url, authority=issued.authority, user=admin)
+            yield Served(url, path, listener.port, issued.authority)
+
+
+def _url(host: str, port: int) -> str:
+    """The address for clients on this machine: loopback if the server listens on all addresses."""
+    named = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - compared
+    return f"https://{f'[{named}]' if ':' in named else named}:{port}"
 
 
 async def _issued(

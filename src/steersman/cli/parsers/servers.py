@@ -22,8 +22,12 @@ def _add_serve(parser: argparse.ArgumentParser) -> None:
         "--pods, workloads get Pods that become ready, and still no container starts. Without --data, objects are in "
         "memory and lost at the end. SIGTERM or Ctrl-C ends it."
     )
+    parser.add_argument("--port", type=port, default=0, metavar="PORT", help="the port; default: any free one")
     parser.add_argument(
-        "--port", type=port, default=0, metavar="PORT", help="the port, on loopback only; default: any free one"
+        "--host",
+        default="127.0.0.1",
+        metavar="HOST",
+        help="the address of that port: use 0.0.0.0 in a container, for its published port; default: loopback",
     )
     parser.add_argument("--data", metavar="DIRECTORY", help="store objects, certificates and the kubeconfig here")
     parser.add_argument(
