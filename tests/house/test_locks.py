@@ -39,6 +39,7 @@ def test_there_are_locks() -> None:
         "dev.txt",
         "docs.txt",
         "runtime.txt",
+        "server.txt",
         "testing.txt",
         "uv.txt",
     ]
@@ -67,6 +68,7 @@ def test_locks_follow_pyproject() -> None:
     everything = runtime.union(*(asked_for(extra) for extra in extras.values()))
     assert runtime <= packages(ROOT / "requirements" / "runtime.txt").keys()
     assert testing <= packages(ROOT / "requirements" / "testing.txt").keys()
+    assert runtime | asked_for(extras["server"]) <= packages(ROOT / "requirements" / "server.txt").keys()
     assert everything <= packages(ROOT / "requirements" / "dev.txt").keys()
 
 

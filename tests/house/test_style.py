@@ -140,6 +140,7 @@ def test_tests_live_in_the_room_they_test() -> None:
         "guarantees",  # the promises, one file each
         "hostile",  # requests and connections that mean ill
         "house",  # the house itself
+        "image",  # the image of the server and of operators, with Podman
         "kubectl",  # what kubectl prints, on one server and the other
         "samples",  # types that several folders use
         "up",  # whole sessions of an application, through its commands
