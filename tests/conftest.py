@@ -4,11 +4,13 @@ In the rooms of ROOMS, a test that uses `api_server`, directly or through `clien
 on the embedded server: ``[embedded]``. It also runs on the engine, as ``[engine]``, in three cases: its room is one of
 ON_BOTH, or it is marked ``@pytest.mark.both_servers("why")``, or the run is a long one (`.ci/full`).
 A test that needs what only the engine has uses `engine`, or is marked ``@pytest.mark.engine_only("aggregation")``.
+With ``--servers=engine``, only tests that use the engine run, and all tests of these rooms run on it (`.ci/matrix`).
 """
 
 from __future__ import annotations
 
 import gc
+import inspect
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from typing import Any
@@ -38,6 +40,31 @@ ROOMS = frozenset({"client", "cache", "controller", "manager", "guarantees", "pa
 ON_BOTH = frozenset({"client", "cache", "guarantees"})
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--servers", choices=("engine",), help="only tests that use the engine, and each room on it")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--servers") != "engine":
+        return
+    kept = [item for item in items if _uses_engine(item)]
+    config.hook.pytest_deselected(items=[item for item in items if not _uses_engine(item)])
+    items[:] = kept
+
+
+def _uses_engine(item: pytest.Item) -> bool:
+    """Whether a test gets the engine: by a fixture of its own, as its server, or by a start in its function."""
+    names: list[str] = getattr(item, "fixturenames", [])
+    call = getattr(item, "callspec", None)
+    parameters = {} if call is None else call.params
+    return (
+        "engine" in parameters.values()
+        or any("engine" in name for name in names)
+        or ("api_server" in names and "api_server" not in parameters)
+        or "Engine.start" in inspect.getsource(getattr(item, "function", _uses_engine))
+    )
+
+
 def pytest_collection_finish() -> None:
     """Take modules and collected tests, which stay until the end, out of every later collection of garbage."""
     gc.collect()
@@ -53,8 +80,10 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         return
     from samples.portions import ALL  # a plugin, which pytest imports first
 
-    every = ALL or room in ON_BOTH or on_both
-    metafunc.parametrize("api_server", ("engine", "embedded") if every else ("embedded",), indirect=True)
+    both = ALL or room in ON_BOTH or on_both
+    servers = ("engine", "embedded") if both else ("embedded",)
+    chosen = metafunc.config.getoption("--servers")
+    metafunc.parametrize("api_server", servers if chosen is None else (chosen,), indirect=True)
 
 
 def _reason(metafunc: pytest.Metafunc, name: str) -> str:
