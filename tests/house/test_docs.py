@@ -199,3 +199,28 @@ def test_a_command_that_fails_fails_the_page(tmp_path: Path) -> None:
     assert answer.returncode == 1
     assert "test -e nothing" in answer.stderr
     assert not (tmp_path / "later").exists()
+
+
+EDITED = """\
+<!-- file word.py -->
+```python
+word = "one"
+```
+
+<!-- run -->
+```console
+$ touch -d 2001-01-01 word.py
+$ test $(python3 -c "import word; print(word.word)") = one
+$ sed -i s/one/two/ word.py
+$ touch -d 2001-01-01 word.py
+$ test $(python3 -c "import word; print(word.word)") = two
+```
+"""
+
+
+def test_an_edited_module_is_compiled_anew(tmp_path: Path) -> None:
+    """On a fast machine a page edits a module twice within a second, which Python does not notice."""
+    page = tmp_path / "page.md"
+    page.write_text(EDITED, encoding="utf-8")
+    answer = run_commands(page)
+    assert answer.returncode == 0, answer.stderr

@@ -17,7 +17,8 @@ from samples.leaky_site import workload, wrong
 def test_site(simulation):
     simulation(wrong, workload, faults=["crash-after-reply"])
 """
-RIGHT = WRONG.replace("wrong", "right")
+#: Of another length: pytest takes a compiled test of the same length and the same second for this one.
+RIGHT = WRONG.replace("wrong", "right") + "# mended\n"
 
 
 def run(folder: Path, program: str) -> subprocess.CompletedProcess[str]:
