@@ -81,18 +81,22 @@ class ConnectProxy:
 
     async def _carry(self, *ways):
         loop = asyncio.get_running_loop()
-        last = loop.time()
+        pieces = 0
 
         async def pump(source, sink):
-            nonlocal last
+            nonlocal pieces
             while piece := await source.read(65536):
-                last = loop.time()
+                pieces += 1
                 sink.write(piece)
                 await sink.drain()
 
         async def idle():
-            while self.idle is None or loop.time() < last + self.idle:  # noqa: ASYNC110 - silence sets no event
+            # in steps: a loop that stood still has not yet read what came meanwhile
+            silence = 0.0
+            while self.idle is None or silence < self.idle:
+                before = pieces
                 await asyncio.sleep(0.1)
+                silence = silence + 0.1 if pieces == before else 0.0
             self.closed_idle += 1
 
         tasks = [loop.create_task(work) for work in (*(pump(*way) for way in ways), idle())]

@@ -30,9 +30,15 @@ class Sent:
         self.method = method
         self.path = path
         self.code = 0
+        #: How long it took until it was answered or lost; None while it is under way.
+        self.seconds = None
 
     def __repr__(self):
         return f"<{self.when:.1f} {self.method} {self.path} {self.code}>"
+
+    @property
+    def is_lost_write(self):
+        return self.method != "GET" and self.code == 0 and self.seconds is not None
 
     @property
     def is_renewal(self):
@@ -53,7 +59,10 @@ class Requests:
             await self.hook(request)
         sent = Sent(asyncio.get_running_loop().time(), request.method, request.path)
         self.sent.append(sent)
-        response = await self._transport.send(request, **options)
+        try:
+            response = await self._transport.send(request, **options)
+        finally:
+            sent.seconds = now() - sent.when
         sent.code = response.status
         return response
 
