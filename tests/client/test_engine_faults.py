@@ -23,14 +23,14 @@ def own_engine():
 
 @pytest.fixture
 async def impatient(own_engine):
-    """A client that tries once and waits half a second."""
+    """A client that tries once and waits a second."""
     async with connected(own_engine) as client:
         yield client
 
 
 def connected(engine):
     return Client.connect(
-        kubeconfig=engine.kubeconfig, field_manager="tests", retry=RetryPolicy(attempts=1), timeout=0.5
+        kubeconfig=engine.kubeconfig, field_manager="tests", retry=RetryPolicy(attempts=1), timeout=1.0
     )
 
 

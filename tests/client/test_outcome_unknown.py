@@ -78,7 +78,7 @@ async def test_a_write_is_sent_once(serve, reach, refused, write, end):
     """However the connection ends, with the usual retries allowed."""
     method, work = WRITES[write]
     server = await serve(ENDS[end])
-    client = await reach(server, retry=RetryPolicy(), timeout=0.2)
+    client = await reach(server, retry=RetryPolicy(), timeout=0.5 if end == "silent" else 30)
     error = await refused(OutcomeUnknown, work(client))
     assert [seen.method for seen in server.requests] == [method]
     assert server.connections == 1

@@ -86,8 +86,8 @@ async def test_an_outage_is_one_traceback_and_a_count(client, namespace, sites, 
         await client.create(site(f"bad-{number}", namespace))
     manager, ran = manager_of(client, namespace, error, concurrency=8)
     async with running(manager):
-        await until(lambda: len(set(ran)) == keys, seconds=20)
-        await until(lambda: manager.statistics().controllers[0].queue.failing == keys, seconds=20)
+        await until(lambda: len(set(ran)) == keys)
+        await until(lambda: manager.statistics().controllers[0].queue.failing == keys)
     failed = [each for each in caplog.records if "retrying in" in each.getMessage()]
     lines = [each for each in failed if each.levelno >= logging.ERROR]
     assert len({each.getMessage().partition(":")[0] for each in failed}) == keys

@@ -203,7 +203,7 @@ async def test_a_source_that_fails_is_run_again(client, namespace, running, unti
     builder.on(source).run_with(reconcile)
     async with running(manager):
         await client.create(config("good", namespace))
-        await until(lambda: "good" in ran and source.runs == 3, seconds=10)
+        await until(lambda: "good" in ran and source.runs == 3)
         assert manager.statistics().controllers[0].sources[-1].name == "broken"
     assert "source broken failed; running it again in" in caplog.text
 

@@ -211,11 +211,11 @@ async def test_reconciles_that_did_not_get_their_turn_are_named(control_plane, m
         await control_plane.client.create(Site(metadata=ObjectMeta(name=name), spec=SiteSpec()))
     manager = Manager(name="site-operator")
     manager.controller(Site).options(concurrency=1).run_with(reconcile)
-    plan = await plan_changes(manager, control_plane.client, within=1.0)
+    plan = await plan_changes(manager, control_plane.client, within=2.0)
     assert [each.what.split("/")[-1] for each in plan.failed] == ["a", "b", "z"]
     manager = Manager(name="site-operator")
     manager.controller(Site).run_with(reconcile)
-    plan = await plan_changes(manager, control_plane.client, within=1.0)
+    plan = await plan_changes(manager, control_plane.client, within=2.0)
     assert [each.what.split("/")[-1] for each in plan.failed] == ["a", "b"]
 
 
