@@ -293,7 +293,7 @@ def test_a_refusal_names_the_line_that_asked(loop, ask, what):
 
 def test_a_loop_holds_no_descriptor_and_no_thread():
     def held():
-        return sorted(Path("/proc/self/fd").iterdir()), threading.active_count()
+        return set(Path("/proc/self/fd").iterdir()), threading.active_count()
 
     before = held()
     loop = SimulatedLoop()
@@ -303,7 +303,9 @@ def test_a_loop_holds_no_descriptor_and_no_thread():
         await asyncio.sleep(1)
         return held()
 
-    assert loop.run_until_complete(work()) == before
+    descriptors, threads = loop.run_until_complete(work())
+    # A descriptor or a thread of an earlier test may end meanwhile.
+    assert (descriptors <= before[0], threads <= before[1]) == (True, True)
     loop.close()
 
 

@@ -68,12 +68,12 @@ async def test_a_reset_after_sending_may_have_been_processed(raw):
 
 
 async def test_a_refused_connection_was_certainly_not_processed():
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    async with HttpTransport(f"http://127.0.0.1:{port}") as transport:
-        with pytest.raises(ConnectionFailed, match="connection refused; is it running") as caught:
-            await get(transport)
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        port = held.getsockname()[1]
+        async with HttpTransport(f"http://127.0.0.1:{port}") as transport:
+            with pytest.raises(ConnectionFailed, match="connection refused; is it running") as caught:
+                await get(transport)
     assert not caught.value.sent
     assert f"127.0.0.1:{port}" in str(caught.value)
 
