@@ -2,13 +2,13 @@
 
 import asyncio
 import os
-import socket
 from pathlib import Path
 
 import pytest
 from up.test_up import WITHIN, Place
 
 from samples.eventually import eventually
+from samples.ports import free_port
 from steersman.projects import ApplicationSource, Project
 from steersman.ui import Board
 from steersman.workloads import simulated_parts
@@ -25,17 +25,6 @@ services:
   asks: {{command: 'echo asked {{{{portFor "proxied"}}}}; sleep 1000', shell: true}}
   idle: {{command: sleep 1000}}
 """
-
-
-def free_ports(count: int) -> list[int]:
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
-    finally:
-        for each in sockets:
-            each.close()
 
 
 def shop(direct: int, proxied: int) -> str:
@@ -66,7 +55,7 @@ async def place(tmp_path: Path):
 
 
 async def test_an_edit_in_the_foreground_moves_the_port_and_says_so(place: Place):
-    one, two, three, four = free_ports(4)
+    one, two, three, four = (free_port() for _ in range(4))
     place.write(shop(one, two))
     async with place.up("--plain") as session:
         await session.until(f"asked {two}")
@@ -86,7 +75,7 @@ async def test_an_edit_in_the_foreground_moves_the_port_and_says_so(place: Place
 
 
 async def test_a_second_up_moves_the_port(place: Place):
-    one, two, three, four = free_ports(4)
+    one, two, three, four = (free_port() for _ in range(4))
     place.write(shop(one, two))
     await place.run("up", "-d")
     place.write(shop(three, four))
