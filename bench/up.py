@@ -169,11 +169,11 @@ async def _shop(folder: Path, environment: Mapping[str, str], count: int, *, has
     return measured
 
 
-def copy_shop(target: Path) -> dict[str, int]:
+def copy_shop(target: Path, new_port: Callable[[], int] = free_port) -> dict[str, int]:
     """Copy the shop and the script with free ports in place of its own; returns them by these."""
     shutil.copytree(SHOP, target, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(Path(__file__).with_name("up_shop.sh"), target)
-    ports = {name: free_port() for name in PORTS}
+    ports = {name: new_port() for name in PORTS}
     for file in target.iterdir():
         if file.is_file():
             text = file.read_text(encoding="utf-8")

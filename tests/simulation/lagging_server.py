@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import socket
 import ssl
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -12,6 +11,7 @@ from pathlib import Path
 
 import aiohttp
 
+from samples.ports import free_port
 from steersman.testing import Engine, FaultProxy
 
 
@@ -30,7 +30,7 @@ class LaggingApiServer:
     async def serve(self) -> AsyncIterator[LaggingApiServer]:
         """Serve during a block, from when it is ready."""
         async with self._etcd:
-            port = _free_port()
+            port = free_port()
             self.url = f"https://127.0.0.1:{port}"
             with (self._folder / "lagging.log").open("ab") as log:
                 process = await asyncio.create_subprocess_exec(*self._command(port), stdout=log, stderr=log)
@@ -78,9 +78,3 @@ class LaggingApiServer:
     async def heal(self) -> None:
         """Let everything arrive."""
         await self._etcd.heal()
-
-
-def _free_port() -> int:
-    with socket.socket() as held:
-        held.bind(("127.0.0.1", 0))
-        return held.getsockname()[1]
