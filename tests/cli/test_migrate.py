@@ -38,6 +38,8 @@ NAMESPACES = ("default", "kube-public", "kube-system")
 #: Objects and kills of the long test.
 OBJECTS = portions.count(sample=400, of=20_000)
 KILLS = portions.count(sample=3, of=20)
+#: Objects a second: the first record of the progress, after 100 objects, must not be the last.
+RATE = portions.count(sample=50, of=1_000)
 KIND = "Widget"
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 
@@ -401,7 +403,7 @@ async def test_a_killed_migration_goes_on(engine: Any, tmp_path: Path) -> None:
             tasks.start(_disturb(widgets, keys, rng), name="writers")
             hits = 0
             for _ in range(KILLS):
-                process = await _start(widgets, rate=OBJECTS / 20)
+                process = await _start(widgets, rate=RATE)
                 before = await widgets.progress()
                 while process.returncode is None and await widgets.progress() == before:  # noqa: ASYNC110
                     await asyncio.sleep(0.02)
