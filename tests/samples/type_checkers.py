@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import atexit
+import fcntl
 import functools
 import json
+import os
 import shutil
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 from typing import Any
+
+from samples.workers import SHARED
 
 SOURCE = Path(__file__).parents[2] / "src"
 
@@ -35,14 +39,21 @@ def pyright(folder: Path, **settings: str) -> list[dict[str, Any]]:
 def mypy(folder: Path, *arguments: str) -> str:
     """The output of strict mypy on a folder or on some of its files."""
     command = [sys.executable, "-m", "mypy", "--strict", "--no-error-summary", "--hide-error-context"]
-    command += ["--cache-dir", _cache_of_mypy(), *arguments]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False).stdout
+    cache = _cache_of_mypy()
+    command += ["--cache-dir", str(cache), *arguments]
+    with (cache / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False).stdout
 
 
 @functools.cache
-def _cache_of_mypy() -> str:
-    """What mypy has of the package, once a process: reading it again takes ten times as long as a program of a test."""
-    folder = tempfile.mkdtemp(prefix="steersman-mypy-")
+def _cache_of_mypy() -> Path:
+    """What mypy has of the package, once a run: reading it again takes ten times as long as a program of a test."""
+    if shared := os.environ.get(SHARED):
+        folder = Path(shared) / "mypy"
+        folder.mkdir(exist_ok=True)
+        return folder
+    folder = Path(tempfile.mkdtemp(prefix="steersman-mypy-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder
 

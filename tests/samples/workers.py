@@ -17,9 +17,18 @@ _NOTES = pytest.StashKey[Path]()
 _SUMMARY = pytest.StashKey[list[str]]()
 
 
+#: The variable with the folder that all workers of a run share, and that ends with the run.
+SHARED = "STEERSMAN_SHARED_BY_WORKERS"
+
+
 def summarize(config: pytest.Config, line: str) -> None:
     """Add a line to the summary of the run."""
     config.stash.setdefault(_SUMMARY, []).append(line)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if (notes := getattr(config, "workerinput", {}).get("notes")) is not None:
+        os.environ[SHARED] = str(Path(notes).parent)
 
 
 @pytest.hookimpl(optionalhook=True)
