@@ -15,6 +15,7 @@ import pytest
 from bench.busybox_image import write_containers_conf
 from samples.container_runtimes import needs_podman, temporary_image
 from samples.eventually import eventually
+from samples.portions import ALL
 from steersman import Client, ObjectMeta, Unstructured
 from steersman.kinds.apiextensions_v1 import CustomResourceDefinition
 from steersman.kinds.core_v1 import ConfigMap
@@ -23,7 +24,11 @@ from steersman.testing import eventually as has
 ROOT = Path(__file__).parents[2]
 #: As a cluster with the restricted Pod security standard runs it.
 RESTRICTED = ("--read-only", "--read-only-tmpfs=false", "--cap-drop=all", "--security-opt=no-new-privileges")
-pytestmark = [needs_podman, pytest.mark.slow]
+pytestmark = [
+    needs_podman,
+    pytest.mark.slow,
+    pytest.mark.skipif(not ALL, reason="downloads packages of the distribution: tools/image and .ci/full build it"),
+]
 
 
 class Podman:
