@@ -27,9 +27,8 @@ async def set_finalizer(
 ) -> Object | None:
     """The live object with the current finalizer, if it is needed, and without earlier ones; None if it is gone."""
     if needed and not has_finalizer(obj, names.current):
-        memory.note_finalizer(
-            obj
-        )  # before the request: its answer can be lost although the server has set the finalizer
+        # Before the request too: its answer can be lost although the server has set the finalizer.
+        memory.note_finalizer(obj)
         obj = await add_finalizer(ctx.client, obj, names.current)
         memory.note_finalizer(obj)
     leaving = list(names.retired)
