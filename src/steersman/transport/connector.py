@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING
 
 import aiohttp
 
+from steersman.transport.connection_ends import abort, unsent_bytes
+
 if TYPE_CHECKING:
     from aiohttp.connector import Connection
     from aiohttp.http import RawResponseMessage
@@ -72,9 +74,9 @@ class Exchange:
         """Return the connection to the pool: after the response, or if nothing was written."""
         self._exchanges.discard(self)
         transport = self._connection.transport
-        if transport is not None and transport.get_write_buffer_size():
+        if transport is not None and unsent_bytes(transport):
             # the peer responded to a part of the request, and may never read the rest
-            transport.abort()
+            abort(transport)
             self._connection.close()
         self._connection.release()
 
@@ -84,7 +86,7 @@ class Exchange:
             return  # the connection has returned to the pool, and may now serve another request
         self._exchanges.discard(self)
         if (transport := self._connection.transport) is not None:
-            transport.abort()
+            abort(transport)
         self._connection.close()
         content = getattr(self, "content", None)
         if content is not None and content.exception() is None:

@@ -33,6 +33,7 @@ from typing import TYPE_CHECKING, Any, Self
 from steersman.aio import Closable
 from steersman.transport.acceptor import SLOW, Acceptor, affordable
 from steersman.transport.body_memory import BodyMemory, BodyMemoryFull
+from steersman.transport.connection_ends import abort, unsent_bytes
 from steersman.transport.peer import Peer, set_peer
 from steersman.transport.protocol import Handler, ServerResponse
 from steersman.transport.tls import ServerContexts, ServerTlsSource
@@ -234,7 +235,7 @@ class HttpListener(Closable):
             for transport in transports:
                 # otherwise a client that does not read would delay the end
                 if transport is not None:
-                    transport.abort()
+                    abort(transport)
 
     def _end_idle(self) -> bool:
         """End the connection idle for longest, or one with a late body; returns whether there was one."""
@@ -253,14 +254,14 @@ class HttpListener(Closable):
         connections = self._http.connections if self._http is not None else []
         # a closing connection is no longer listed, but may never get rid of its bytes
         for transport in dict.fromkeys([*(each.transport for each in connections), *before]):
-            waiting = transport.get_write_buffer_size() if transport is not None else 0
+            waiting = unsent_bytes(transport) if transport is not None else 0
             if transport is None or not waiting:
                 continue
             known, since = before.get(transport, (0, now))
             if known != waiting:
                 since = now
             elif now - since >= self._stall_timeout:
-                transport.abort()
+                abort(transport)
                 continue
             self._unsent[transport] = (waiting, since)
         self._looks = loop.call_later(self._stall_timeout / 4, self._look_for_stalled)
@@ -394,7 +395,7 @@ def _ended(connection: web.RequestHandler) -> bool:
         return False
     connection.force_close()
     # a TLS connection would wait for the other end
-    transport.abort()
+    abort(transport)
     return True
 
 

@@ -14,6 +14,7 @@ from functools import lru_cache
 
 from aiohttp import HttpVersion11, web
 
+from steersman.transport.connection_ends import abort
 from steersman.transport.protocol import Push, Pushing, ServerResponse
 from steersman.wire import Pairs
 
@@ -70,7 +71,7 @@ async def _send(incoming: web.BaseRequest, reply: ServerResponse) -> web.StreamR
             # an abandoned iterator keeps its resources until it is closed
             await finish()
         if not whole and incoming.transport is not None:
-            incoming.transport.abort()
+            abort(incoming.transport)
     return outgoing
 
 
