@@ -14,7 +14,7 @@ from simulation.shipped.catalog import PROGRAMS
 from samples import portions
 
 #: How many programs a sample plays.
-SAMPLE = 6
+SAMPLE = 4
 PAIRS = portions.count(sample=4, of=2000)
 RANDOM = portions.count(sample=4, of=1000)
 
