@@ -20,7 +20,8 @@ async def hello(request: HttpRequest) -> ServerResponse:
 async def test_a_connection_that_was_closed_so_often_is_aborted(new_authority, tmp_path, closings):
     authority = new_authority()
     certificate, key = authority.issue("server", "127.0.0.1").write(tmp_path, "server")
-    context = ssl.create_default_context(cadata=authority.pem.decode())
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.load_verify_locations(cadata=authority.pem.decode())
     tls = ServerTls(certificate_file=certificate, key_file=key)
     async with HttpListener(hello, tls=tls) as listener:
         reader, writer = await asyncio.open_connection("127.0.0.1", listener.port, ssl=context)
