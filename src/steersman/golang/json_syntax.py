@@ -7,6 +7,7 @@ Guarantees
 
 from __future__ import annotations
 
+import itertools
 import re
 
 import msgspec
@@ -26,20 +27,50 @@ STEPS_MAX = 500_000
 DEPTH_MAX = 10_000
 
 
-#: The beginning of a text up to its first escape.
-_PLAIN = re.compile(rb'[^"\\\x00-\x1f]*+')
+_numbers = itertools.count()
+
+
+def _atomic(pattern: bytes) -> bytes:
+    """A pattern that gives nothing back, and keeps no memory of its repetitions once it has matched.
+
+    A possessive group would say so more shortly, but before Python 3.11.5 it keeps what its last, failed repetition consumed.
+    """
+    name = b"_%d" % next(_numbers)
+    return rb"(?=(?P<%s>%s))(?P=%s)" % (name, pattern, name)
+
+
+_CHARACTERS = rb'(?:[^"\\\x00-\x1f]++|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4})'
 _BLANK = rb"[ \t\r\n]*+"
-_TEXT = rb'"(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+"'
-_SCALAR = rb"(?:" + _TEXT + rb"|true|false|null|-?+(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?+(?:[eE][+-]?+[0-9]++)?+)"
-_MEMBER = _TEXT + _BLANK + rb":" + _BLANK + _SCALAR
-_LIST = rb"\[" + _BLANK + rb"(?:" + _SCALAR + rb"(?:" + _BLANK + rb"," + _BLANK + _SCALAR + rb")*+)?+" + _BLANK + rb"\]"
-_OBJECT = (
-    rb"\{" + _BLANK + rb"(?:" + _MEMBER + rb"(?:" + _BLANK + rb"," + _BLANK + _MEMBER + rb")*+)?+" + _BLANK + rb"\}"
-)
-_FLAT = _BLANK + rb"(?:" + _SCALAR + rb"|" + _LIST + rb"|" + _OBJECT + rb")" + _BLANK + rb","
+_COMMA = _BLANK + rb"," + _BLANK
+
+
+def _text() -> bytes:
+    return rb'"' + _atomic(_CHARACTERS + rb"{0,1000}") + rb'"'
+
+
+def _scalar() -> bytes:
+    return rb"(?:" + _text() + rb"|true|false|null|-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?)"
+
+
+def _member() -> bytes:
+    return _text() + _BLANK + rb":" + _BLANK + _scalar()
+
+
+def _flat() -> bytes:
+    """A value that holds no more than scalars."""
+    items = _scalar() + rb"(?:" + _COMMA + _scalar() + rb"){0,1000}"
+    members = _member() + rb"(?:" + _COMMA + _member() + rb"){0,1000}"
+    blank = _BLANK
+    return rb"(?:%s|\[%s(?:%s%s)?\]|\{%s(?:%s%s)?\})" % (_scalar(), blank, items, blank, blank, members, blank)
+
+
+#: Many characters of a text in a row, up to its end or a mistake.
+_RUN = re.compile(_CHARACTERS + rb"{1,1000}")
 #: Many items or members in a row that hold no more than scalars, each with its comma.
-_ITEMS = re.compile(rb"(?:" + _FLAT + rb"){1,1000}+")
-_MEMBERS = re.compile(rb"(?:" + _BLANK + _TEXT + _BLANK + rb":" + _FLAT + rb"){1,1000}+")
+_ITEMS = re.compile(rb"(?:" + _atomic(_BLANK + _flat() + _BLANK + rb",") + rb"){1,1000}")
+_MEMBERS = re.compile(
+    rb"(?:" + _atomic(_BLANK + _text() + _BLANK + rb":" + _BLANK + _flat() + _BLANK + rb",") + rb"){1,1000}"
+)
 _POSITION = re.compile(r"\(byte (\d+)\)$")
 _is_json = msgspec.json.Decoder(msgspec.Raw).decode
 
@@ -182,7 +213,7 @@ class _Scanner:
             raise self._invalid(character, "looking for beginning of value")
 
     def _string(self) -> None:
-        while (character := self._after_plain()) != _QUOTE:
+        while (character := self._after_run()) != _QUOTE:
             if character == _BACKSLASH:
                 escaped = self._raw()
                 if escaped == ord("u"):
@@ -195,9 +226,9 @@ class _Scanner:
             elif character < ord(" "):
                 raise self._invalid(character, "in string literal")
 
-    def _after_plain(self) -> int:
-        found = _PLAIN.match(self._data, self._at)
-        self._at = found.end() if found else self._at
+    def _after_run(self) -> int:
+        while run := _RUN.match(self._data, self._at):
+            self._at = run.end()
         return self._raw()
 
     def _number(self, character: int) -> None:
