@@ -11,11 +11,12 @@ from steersman.apiserver.registry.builtin.pods.resources import aggregate, suppo
 from steersman.apiserver.registry.builtin.types.resource_names import is_huge_page, may_be_overcommitted
 from steersman.apiserver.registry.builtin.types.trees import Tree, inner, items
 
-# What repeats never gives a repetition back: nothing that follows could begin there, and each would cost memory.
-_PART = "[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*+"
+# A valid name has up to 255 characters, and each repetition costs memory. Possessive groups would cost none, but before
+# Python 3.11.5 they keep what a failed repetition consumed.
+_PART = "[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+){0,255}"
 _HOST = "[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?"
 _IMAGE = re.compile(
-    rf"(?:(?:{_HOST}(?:\.{_HOST})*+|\[[a-fA-F0-9:]+\])(?::[0-9]+)?/)?{_PART}(?:/{_PART})*+"
+    rf"(?:(?:{_HOST}(?:\.{_HOST}){{0,255}}|\[[a-fA-F0-9:]+\])(?::[0-9]+)?/)?{_PART}(?:/{_PART}){{0,255}}"
     r"(?::(?P<tag>\w[\w.-]{0,127}))?(?P<digest>@[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,})?",
     re.ASCII,
 )
