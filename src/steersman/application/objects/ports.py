@@ -13,11 +13,10 @@ import msgspec
 from steersman.application.model import Application, Port, ServiceDefinition
 from steersman.application.objects.names import object_name
 from steersman.application.objects.remarks import Remarks
+from steersman.transport import ALL_INTERFACES, local_address
 from steersman.workloads.kinds import ServiceSpec
 
 _LOOPBACK = "127.0.0.1"
-#: Addresses that mean all interfaces, and how this machine reaches a service there.
-_REACHED_AT = {"0.0.0.0": _LOOPBACK, "::": "::1"}  # noqa: S104 - compared
 
 
 class ServedPort(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,8 +37,7 @@ class ServedPort(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def host(self) -> str:
         """The address for clients on this machine, as the Service's status will have it."""
-        given = self.port.host_address or (_LOOPBACK if self.is_direct else "localhost")
-        return _REACHED_AT.get(given, given)
+        return local_address(self.port.host_address or (_LOOPBACK if self.is_direct else "localhost"))
 
     @property
     def client_port(self) -> str:
@@ -119,7 +117,7 @@ def _of_process(definition: ServiceDefinition, port: Port, name: str, remarks: R
         is_shown = definition.own_port is None
         return ServedPort(service=name, port=port, listens_at=None, published_at=published, is_shown=is_shown)
     is_direct = published == port.target
-    if is_direct and port.host_address in _REACHED_AT:
+    if is_direct and port.host_address in ALL_INTERFACES:
         remarks.warn(
             definition,
             f"ports: the process itself listens on port {port.target}, so Steersman cannot make it listen on"
@@ -169,4 +167,4 @@ def _listeners(definition: ServiceDefinition, ports: Iterable[ServedPort]) -> se
 
 def _overlap(host: str, other: str) -> bool:
     same = {"localhost": _LOOPBACK}
-    return same.get(host, host) == same.get(other, other) or host in _REACHED_AT or other in _REACHED_AT
+    return same.get(host, host) == same.get(other, other) or host in ALL_INTERFACES or other in ALL_INTERFACES

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from steersman.objects import encode, parse_duration
+from steersman.transport import local_address
 from steersman.workloads.containers import (
     Attachment,
     ContainerFacts,
@@ -192,8 +193,7 @@ def served_at(container: Container, facts: ContainerFacts) -> dict[str, tuple[st
     for each in producers(container):
         at = next((at for port, at in published if each.port in {None, port}), None)
         if at is not None:
-            host = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}.get(at[0], at[0])  # noqa: S104 - compared
-            served[each.service_name] = (host, at[1])
+            served[each.service_name] = (local_address(at[0]), at[1])
         elif each.port is not None and addresses:
             served[each.service_name] = (addresses[0], each.port)
     return served

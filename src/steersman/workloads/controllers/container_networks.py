@@ -19,6 +19,7 @@ from steersman import aio
 from steersman.controller import Blueprint, Context, Done, Outcome, Request, RequeueAfter, View, controller_for
 from steersman.objects import Condition, Key, set_condition
 from steersman.patterns import add_finalizer, has_finalizer, remove_finalizer
+from steersman.transport import local_address
 from steersman.workloads.containers import (
     ContainerRunner,
     ContainerRuntimeError,
@@ -263,8 +264,8 @@ def _wake(world: World[Network], service: str) -> None:
 
 
 def _local(address: str) -> str:
-    """Where this machine reaches a service that listens at an address."""
-    return {"0.0.0.0": "127.0.0.1", "::": "::1", "localhost": "127.0.0.1"}.get(address, address)  # noqa: S104 - compared
+    """Where this machine reaches a service that listens at an address or at localhost: the proxy looks up no names."""
+    return "127.0.0.1" if address == "localhost" else local_address(address)
 
 
 def _state_of(record: Network) -> ContainerNetworkState:
