@@ -11,7 +11,7 @@ from steersman._version import __version__
 from steersman.cli.console import tell_banner
 from steersman.controller import Blueprint
 from steersman.manager import HttpEndpoints, Manager
-from steersman.transport import local_address
+from steersman.transport import join_host_port, local_address
 
 _log = logging.getLogger("steersman.run")
 
@@ -69,8 +69,7 @@ def endpoints_url(endpoints: HttpEndpoints | None) -> str:
     if endpoints is None or endpoints.port == 0:
         return ""
     scheme = "https" if endpoints.is_encrypted else "http"
-    host = local_address(endpoints.host or "127.0.0.1")
-    return f"{scheme}://{f'[{host}]' if ':' in host else host}:{endpoints.port}"
+    return f"{scheme}://{join_host_port(local_address(endpoints.host or '127.0.0.1'), endpoints.port)}"
 
 
 def _controller(blueprint: Blueprint) -> str:

@@ -12,7 +12,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from steersman._lazy_names import lazy_names
-from steersman.transport.addresses import ALL_INTERFACES as ALL_INTERFACES, local_address as local_address
+from steersman.transport.addresses import (
+    ALL_INTERFACES as ALL_INTERFACES,
+    join_host_port as join_host_port,
+    local_address as local_address,
+)
 from steersman.transport.in_process_transport import (
     ExchangeResponse as ExchangeResponse,
     InProcessResponse as InProcessResponse,

@@ -1,4 +1,4 @@
-"""Addresses at which a program listens. Pure."""
+"""Addresses at which a program listens: where this machine reaches them, and how URLs and messages name them. Pure."""
 
 from __future__ import annotations
 
@@ -14,3 +14,8 @@ def local_address(address: str) -> str:
     A listener at ``::`` may accept IPv6 alone, so its loopback address is ``::1``.
     """
     return _LOOPBACK.get(address, address)
+
+
+def join_host_port(host: str, port: object) -> str:
+    """A host and a port as URLs and messages join them: an IPv6 address is in brackets."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

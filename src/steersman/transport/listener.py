@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from steersman.aio import Closable
 from steersman.transport.acceptor import SLOW, Acceptor, affordable
+from steersman.transport.addresses import join_host_port
 from steersman.transport.body_memory import BodyMemory, BodyMemoryFull
 from steersman.transport.connection_ends import abort, unsent_bytes
 from steersman.transport.peer import Peer, set_peer
@@ -153,9 +154,8 @@ class HttpListener(Closable):
     @property
     def address(self) -> str:
         """Its address: ``http://127.0.0.1:8080``."""
-        host = self._where[0]
-        shown = f"[{host}]" if ":" in host else host
-        return f"{'http' if self._contexts is None else 'https'}://{shown}:{self.port}"
+        scheme = "http" if self._contexts is None else "https"
+        return f"{scheme}://{join_host_port(self._where[0], self.port)}"
 
     async def close(self) -> None:
         """Stop accepting, let responses in progress end, and cancel those that take too long."""

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from steersman.errors import ConfigError
+from steersman.transport.addresses import join_host_port
 
 
 def proxy_from_environment(server: str, environment: Mapping[str, str]) -> str | None:
@@ -82,8 +83,7 @@ def split_proxy(proxy: str) -> tuple[str, dict[str, str]]:
         raise ConfigError(
             "invalid proxy address: write http://HOST:PORT; the connection to the server through it still uses TLS"
         )
-    shown = f"[{host}]" if ":" in host else host
-    address = urlunsplit(("http", f"{shown}:{port or 80}", "", "", ""))
+    address = urlunsplit(("http", join_host_port(host, port or 80), "", "", ""))
     if parts.username is None:
         return address, {}
     secret = f"{unquote(parts.username)}:{unquote(parts.password or '')}"

@@ -24,6 +24,7 @@ from typing import Any, NamedTuple, Self
 from urllib.parse import urlsplit
 
 from steersman.aio import Supervisor
+from steersman.transport.addresses import join_host_port
 
 #: The maximum bytes of an answer that are read: enough for the reason phrase.
 _ANSWER_MAX = 10 << 10
@@ -241,7 +242,7 @@ class Reachability:
                 return _status(question.answer, question.request.url)
 
     def _fail(self, question: Question, error: OSError) -> None:
-        question.failure = f"{_reason(error)}: {_address(*question.place)}"
+        question.failure = f"{_reason(error)}: {join_host_port(*question.place)}"
         self._hang_up(question)
 
     @staticmethod
@@ -330,14 +331,14 @@ async def _answer_over_tls(request: _Request) -> HttpStatus | Unreachable:
     try:
         reader, writer = await asyncio.open_connection(request.host, request.port, ssl=context)
     except (OSError, ssl.SSLError) as error:
-        return Unreachable(f"{_reason(error)}: {_address(request.host, request.port)}")
+        return Unreachable(f"{_reason(error)}: {join_host_port(request.host, request.port)}")
     try:
         writer.write(request.data)
         return _status(await reader.readuntil(b"\n"), request.url)
     except (asyncio.IncompleteReadError, asyncio.LimitOverrunError):
         return _status(b"", request.url)
     except OSError as error:
-        return Unreachable(f"{_reason(error)}: {_address(request.host, request.port)}")
+        return Unreachable(f"{_reason(error)}: {join_host_port(request.host, request.port)}")
     finally:
         writer.transport.abort()
 
@@ -350,10 +351,6 @@ def _check_connected(peer: socket.socket, place: tuple[str, int]) -> bool:
     if code in _CONNECTING:
         return False
     raise OSError(code, os.strerror(code))
-
-
-def _address(host: str, port: int) -> str:
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def _reason(error: Exception) -> str:

@@ -27,7 +27,7 @@ from steersman.apiserver.request import ServerRequest
 from steersman.apiserver.server import ApiServer
 from steersman.apiserver.serving.certificate_process import CertificateSource, ServerCertificates
 from steersman.apiserver.serving.kubeconfig import write_kubeconfig
-from steersman.transport import HttpListener, PemKeyPair, ServerResponse, ServerTls, local_address
+from steersman.transport import HttpListener, PemKeyPair, ServerResponse, ServerTls, join_host_port, local_address
 from steersman.wire import HttpRequest
 
 #: The user of the kubeconfig.
@@ -109,8 +109,7 @@ async def serve(
 
 def _url(host: str, port: int) -> str:
     """The address for clients on this machine: loopback if the server listens on all addresses."""
-    host = local_address(host)
-    return f"https://{f'[{host}]' if ':' in host else host}:{port}"
+    return f"https://{join_host_port(local_address(host), port)}"
 
 
 async def _issued(

@@ -27,7 +27,7 @@ from steersman.apiserver.webhooks.targets import (
 )
 from steersman.errors import ApiError, ConfigError, DeadlineExceeded, decode_status
 from steersman.golang import quoted
-from steersman.transport import TlsMaterial
+from steersman.transport import TlsMaterial, join_host_port
 from steersman.wire import JSON, HttpRequest
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ class WebhookCalls:
 
     async def _located(self, service: ServiceReference) -> str:
         host, port = await self._resolver(service.namespace, service.name, service.port)
-        return f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
+        return f"https://{join_host_port(host, port)}"
 
 
 class _Client:

@@ -8,7 +8,7 @@ from steersman.client.configuration.bounded_file import read_bounded_file, reaso
 from steersman.client.configuration.config import Config, Origin, TokenFile
 from steersman.client.configuration.secrecy import printable
 from steersman.errors import ConfigError
-from steersman.transport import TlsMaterial
+from steersman.transport import TlsMaterial, join_host_port
 
 SERVICE_ACCOUNT_FOLDER = "/var/run/secrets/kubernetes.io/serviceaccount"
 
@@ -43,7 +43,7 @@ def in_cluster_config(folder: str | os.PathLike[str] = SERVICE_ACCOUNT_FOLDER) -
     ca_file = f"{place}/ca.crt"
     namespace = (_content(f"{place}/namespace") or b"").decode("utf-8", "replace").strip()
     return Config(
-        f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}",
+        f"https://{join_host_port(host, port)}",
         # Without a certificate authority, the system's own are the safe choice.
         tls=TlsMaterial(ca_file=ca_file) if _content(ca_file) else TlsMaterial(),
         auth=TokenFile(token_file),

@@ -7,6 +7,8 @@ from typing import Protocol
 
 import msgspec
 
+from steersman.transport import join_host_port
+
 #: An address and a port.
 Place = tuple[str, int]
 #: Called with the name of a service whose `ProxyState` has changed.
@@ -36,15 +38,11 @@ class CannotListen(Exception):
     """The proxy cannot listen at an address. ``in_use`` if another process listens there."""
 
     def __init__(self, address: str, port: int, reason: str, *, in_use: bool) -> None:
-        super().__init__(f"cannot listen at {_joined(address, port)}: {reason}")
+        super().__init__(f"cannot listen at {join_host_port(address, port)}: {reason}")
         self.address = address
         self.port = port
         self.reason = reason
         self.in_use = in_use
-
-
-def _joined(address: str, port: int) -> str:
-    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
 
 
 class Proxy(Protocol):

@@ -25,7 +25,7 @@ from steersman.apiserver.registry.subresources import CONNECTIONS, POD
 from steersman.apiserver.request import ServerRequest, access_of
 from steersman.golang import parse_uint, quoted
 from steersman.objects import GroupVersionKind
-from steersman.transport import ServerResponse
+from steersman.transport import ServerResponse, join_host_port
 
 #: The addresses of a node by kube-apiserver's preference.
 _ADDRESSES: Final = ("Hostname", "InternalDNS", "InternalIP", "ExternalDNS", "ExternalIP")
@@ -246,8 +246,7 @@ def _is_upgrade(request: ServerRequest) -> bool:
 
 
 def _dial_problem(host: str, port: object) -> str:
-    shown = f"[{host}]" if ":" in host else host
-    return f"dial tcp {shown}:{port}: connect: connection refused"
+    return f"dial tcp {join_host_port(host, port)}: connect: connection refused"
 
 
 def _is_proxied(host: str) -> bool:

@@ -12,6 +12,7 @@ from steersman.apiserver.registry.builtin.tables.cells import NOTHING, UNKNOWN, 
 from steersman.apiserver.registry.builtin.types.trees import Tree, inner, items, metadata, subtree
 from steersman.apiserver.registry.builtin.workloads.autoscaler_versions import to_v2
 from steersman.objects import Quantity
+from steersman.transport import join_host_port
 
 _ROLE, _OLDER_ROLE = "node-role.kubernetes.io/", "kubernetes.io/role"
 _CLASS = "volume.beta.kubernetes.io/storage-class"
@@ -164,14 +165,9 @@ def _endpoints(obj: Tree) -> list[Any]:
     for subset in subsets:
         addresses = [one.get("ip", "") for one in items(subset, "addresses")]
         ports = items(subset, "ports")
-        reached += (
-            [_joined(address, port.get("port", 0)) for port in ports for address in addresses] if ports else addresses
-        )
+        places = [join_host_port(address, port.get("port", 0)) for port in ports for address in addresses]
+        reached += places if ports else addresses
     return [name(obj), _shown(reached[:_SHOWN_MAX], len(reached)) if subsets else NOTHING, age(obj)]
-
-
-def _joined(address: str, port: int) -> str:
-    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
 
 
 def _endpoint_slice(obj: Tree) -> list[Any]:
