@@ -62,6 +62,7 @@ from steersman.controller.records import (
     QueuePlace as QueuePlace,
     ResultLabel as ResultLabel,
 )
+from steersman.controller.results import is_race as is_race
 from steersman.controller.sources.channel_source import ChannelSource as ChannelSource
 from steersman.controller.sources.mappers import (
     Labels as Labels,

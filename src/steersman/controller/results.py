@@ -142,7 +142,7 @@ def result_of_error(error: BaseException) -> Result:
         _explain(member)
     if any(isinstance(member, TerminalError) for member in members):
         return Failure(error, terminal=True)
-    if all(_is_conflict(member) for member in members):
+    if all(is_race(member) for member in members):
         return Conflicted(error)
     waits = [member.retry_after or 0.0 for member in members if isinstance(member, StatusError)]
     crashed = any(isinstance(member, _MISTAKES) for member in members)
@@ -183,6 +183,7 @@ def _read(outcome: object) -> Result:
             )
 
 
-def _is_conflict(error: BaseException) -> bool:
+def is_race(error: BaseException) -> bool:
+    """Whether another writer was faster: nothing is wrong, and the next reconcile reads the result."""
     # A field owned by another manager stays so: that is an error to report, not a race to retry.
     return (isinstance(error, Conflict) and not error.field_conflicts) or isinstance(error, AlreadyExists)

@@ -32,6 +32,7 @@ from steersman.controller import (
     RequeueAfter,
     claim,
     controller_for,
+    is_race,
 )
 from steersman.errors import Forbidden, Invalid, NotCached
 from steersman.objects import GroupVersionKind, Object
@@ -54,7 +55,7 @@ from steersman.patterns.events import (
 )
 from steersman.patterns.external import External, look_outside
 from steersman.patterns.machine.definition import Machine, StateFunction
-from steersman.patterns.machine.errors import changed_identity, is_race, own_namespace_ends, shared_metadata, words_of
+from steersman.patterns.machine.errors import changed_identity, own_namespace_ends, shared_metadata, words_of
 from steersman.patterns.machine.finalizer_handover import drop_finalizers, is_guarded, set_finalizer
 from steersman.patterns.machine.graph import StateNode
 from steersman.patterns.machine.lost_objects import lost_object

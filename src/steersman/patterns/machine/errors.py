@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 from steersman.controller import TerminalError
-from steersman.errors import AlreadyExists, Conflict, Forbidden
+from steersman.errors import Forbidden
 from steersman.objects import Object
-
-
-def is_race(error: Exception) -> bool:
-    """Whether another writer was faster: not an error, the next reconcile reads the result."""
-    return (isinstance(error, Conflict) and not error.field_conflicts) or isinstance(error, AlreadyExists)
 
 
 def own_namespace_ends(error: Exception, obj: Object) -> bool:
