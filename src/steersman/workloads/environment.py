@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
-from steersman.workloads.kinds import EnvVar
+from steersman.workloads.kinds import AmbientEnvironment, EnvVar
 
 #: What a status shows instead of a secret.
 MASK: Final = "********"
@@ -30,6 +30,11 @@ _SECRET_VALUE: Final = re.compile(
     r"|^(gh[pousr]_|github_pat_|sk-|xox[abp]-|AKIA)[\w-]{8,}"
 )
 _LINE: Final = re.compile(r"\s*(?:export\s+)?([^=\s#]+)\s*=[^\S\n]*(.*?)\s*$")
+
+
+def inherits(ambient: AmbientEnvironment | None) -> bool:
+    """Whether a program starts with the environment of the control plane, by the field ``ambientEnvironment`` of its spec."""
+    return ambient is None or ambient.behavior == "Inherit"
 
 
 def parse_env_file(text: str, path: str) -> dict[str, str]:

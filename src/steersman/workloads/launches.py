@@ -69,11 +69,6 @@ def adopts(spec: ExecutableSpec) -> bool:
     return is_persistent(spec) or spec.mode == "cleanup"
 
 
-def inherits(spec: ExecutableSpec) -> bool:
-    """Whether the program starts with the environment of the control plane."""
-    return spec.ambient_environment is None or spec.ambient_environment.behavior == "Inherit"
-
-
 def working_folder(spec: ExecutableSpec, default: str) -> str:
     """The working directory, absolute."""
     return str(Path(default) / (spec.working_directory or ""))

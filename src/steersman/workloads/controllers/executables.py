@@ -34,6 +34,7 @@ from steersman.workloads.controllers.executable_run import (
 )
 from steersman.workloads.controllers.probe_results import defer_results
 from steersman.workloads.controllers.waiters import AWAITED_KINDS, Waiters
+from steersman.workloads.environment import inherits
 from steersman.workloads.kinds import (
     Endpoint,
     Executable,
@@ -49,7 +50,6 @@ from steersman.workloads.launches import (
     PreparedLaunch,
     adopts,
     check_monitored,
-    inherits,
     is_persistent,
     prepare,
     read_env_files,
@@ -192,7 +192,7 @@ class _Executables:
         self, spec: ExecutableSpec, run: Run, files: EnvFiles, addresses: Addresses, folder: str
     ) -> PreparedLaunch:
         """Fill in what a process starts with. Raises `LaunchError` and `NotYet`."""
-        ambient = dict(self._ambient) if inherits(spec) else {}
+        ambient = dict(self._ambient) if inherits(spec.ambient_environment) else {}
         if run.account is not None:
             ambient |= run.account.variables
         if spec.terminal is not None and ambient.get("TERM", "dumb") == "dumb":

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from steersman.workloads.environment import inherits
 from steersman.workloads.kinds import ExecProbe, ExecutableProbe, HttpProbe, ProbeAction, TcpProbe
 
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
@@ -109,12 +110,11 @@ def check_of(action: ProbeAction, workload: ProbedWorkload) -> Check:
             return CommandCheck(program, tuple(args), workload.env, workload.folder, workload.user)
         case ExecutableProbe():
             spec = action.executable_template.spec
-            inherits = spec.ambient_environment is None or spec.ambient_environment.behavior == "Inherit"
             own = {each.name: expand(each.value) for each in spec.env or ()}
             return CommandCheck(
                 spec.executable_path,
                 tuple(map(expand, spec.args or ())),
-                {**workload.env, **own} if inherits else own,
+                {**workload.env, **own} if inherits(spec.ambient_environment) else own,
                 spec.working_directory or workload.folder,
                 workload.user,
             )
