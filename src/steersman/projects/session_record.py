@@ -20,7 +20,7 @@ from pathlib import Path
 import msgspec
 
 from steersman.projects.identity import ProjectError
-from steersman.workloads import open_readable, open_session, start_time, state_home, write_private
+from steersman.workloads import open_readable, open_session, start_time, state_home, trusted_users, write_private
 
 RECORD, LOCK = "session.json", "lock"
 #: The paths of the session's server at which commands change the scales, and add the services of a second ``up``.
@@ -166,10 +166,7 @@ def _check_home(home: Path) -> None:
         owner = home.stat().st_uid
     except OSError:
         return  # it is missing, or the next access says why it cannot be used
-    trusted = {os.geteuid(), 0}
-    if os.geteuid() == 0 and (sudo := os.environ.get("SUDO_UID", "")).isdecimal():
-        trusted.add(int(sudo))
-    if owner not in trusted:
+    if owner not in trusted_users(os.environ):
         raise ProjectError(
             _state_advice(home, PermissionError(errno.EPERM, f"it belongs to another user, uid {owner}"))
         )

@@ -58,6 +58,7 @@ if TYPE_CHECKING:
         open_session as open_session,
         session_folder as session_folder,
         state_home as state_home,
+        trusted_users as trusted_users,
         write_private as write_private,
     )
     from steersman.workloads.templates import reached_services as reached_services
@@ -87,7 +88,13 @@ else:
                 "kill_session_processes",
                 "run_in_foreground",
             ],
-            "steersman.workloads.session": ["open_session", "session_folder", "state_home", "write_private"],
+            "steersman.workloads.session": [
+                "open_session",
+                "session_folder",
+                "state_home",
+                "trusted_users",
+                "write_private",
+            ],
             "steersman.workloads.templates": ["reached_services"],
             "steersman.workloads.transitions": ["TRANSITIONS"],
         },

@@ -81,6 +81,15 @@ def state_home(environment: Mapping[str, str]) -> Path:
     return Path(home if home.startswith("/") else f"{_home(environment)}/.local/state") / "steersman"
 
 
+def trusted_users(environment: Mapping[str, str]) -> set[int]:
+    """The users whose files and requests count as our own: this one, root and, under ``sudo``, the user who called it."""
+    users, caller = {os.geteuid(), 0}, environment.get("SUDO_UID", "")
+    # Only root can trust the variable: any other user can set it.
+    if os.geteuid() == 0 and caller.isdecimal():
+        users.add(int(caller))
+    return users
+
+
 def _home(environment: Mapping[str, str]) -> str:
     home = environment.get("HOME") or ""
     if home.startswith("/") and (os.geteuid() or not _is_of_user(home)):

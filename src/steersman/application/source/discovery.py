@@ -7,13 +7,13 @@ folder, a file that every user can write does not count either: it may be a hard
 
 from __future__ import annotations
 
-import os
 import stat
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from steersman.application.model import ApplicationError, Problem
 from steersman.application.syntax.report import shown
+from steersman.workloads import trusted_users
 
 OWN_NAMES = ("steersman.yaml", "steersman.yml")
 COMPOSE_NAMES = ("compose.yaml", "compose.yml", "docker-compose.yml", "docker-compose.yaml")
@@ -42,10 +42,7 @@ def find_files(folder: Path, environment: Mapping[str, str]) -> list[Path]:
 
 def check_owners(files: Sequence[Path], folder: Path, environment: Mapping[str, str]) -> None:
     """Raise ApplicationError for a file that was found in a parent folder and that another user may have put there."""
-    trusted = {os.geteuid(), 0}
-    sudo = environment.get("SUDO_UID", "")
-    if os.geteuid() == 0 and sudo.isdecimal():
-        trusted.add(int(sudo))
+    trusted = trusted_users(environment)
     for file in files:
         if file.parent == folder:
             continue

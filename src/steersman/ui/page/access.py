@@ -25,6 +25,7 @@ from typing import Final
 from steersman import aio
 from steersman.transport import current_peer, peer_user
 from steersman.wire import HttpRequest
+from steersman.workloads import trusted_users
 
 #: Seconds for which a link works.
 LINK_SECONDS: Final = 600.0
@@ -112,10 +113,7 @@ class Access:
             return
         peer = current_peer()
         user = peer_user(peer, self.port) if peer is not None else None
-        allowed = {os.geteuid(), 0}
-        if os.geteuid() == 0 and (sudo := os.environ.get("SUDO_UID", "")).isdecimal():
-            allowed.add(int(sudo))
-        if user not in allowed:
+        if user not in trusted_users(os.environ):
             raise AccessRefused(
                 403, f"This link works only in a browser of the user who runs the application. {self._renewal}"
             )
