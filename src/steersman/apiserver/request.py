@@ -20,9 +20,9 @@ from steersman.errors import SelectorError
 from steersman.objects import FieldSelector, Selector
 from steersman.schemas.names import path_segment
 from steersman.transport import ServerResponse
-from steersman.wire import JSON, HttpRequest, InvalidOption, ListOptions, is_watch, parse_path
+from steersman.wire import JSON, WRITE_VERBS, HttpRequest, InvalidOption, ListOptions, is_watch, parse_path
 
-_VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete", "GET": "get", "HEAD": "get"}
+_VERBS = {**WRITE_VERBS, "GET": "get", "HEAD": "get"}
 #: The verbs of rules; any other method on a resource is none of them.
 _RULE_VERBS = frozenset({"proxy", "create", "get", "list", "watch", "update", "patch", "delete", "deletecollection"})
 

@@ -74,8 +74,7 @@ def place_of(request: HttpRequest) -> ResourcePath:
     if path.name is None and not path.subresource:
         allowed.add("DELETE")
     if request.method not in allowed or path.subpath or (path.subresource and path.subresource not in _STORED):
-        where = f"{path.resource}/{path.subresource}" if path.subresource else path.resource
-        raise NotTried(f"{request.method} of {where} has no dry run")
+        raise NotTried(f"{request.method} of {path.rbac_resource} has no dry run")
     return path
 
 

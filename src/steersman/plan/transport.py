@@ -40,13 +40,13 @@ from steersman.wire import (
     JSON,
     JSON_PATCH,
     MERGE_PATCH,
+    WRITE_VERBS,
     HttpRequest,
     ResourcePath,
     group_version_path,
     parse_path,
 )
 
-_VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 #: Statuses that every program must handle anyway: not found, conflict, expired, retry later.
 _USUAL = frozenset({404, 409, 410, 429, 503, 504})
 _NO_NAMESPACE = "not tried: its namespace does not exist yet"
@@ -385,6 +385,6 @@ def _what(request: HttpRequest, path: ResourcePath | None, tree: Any) -> str:
     name = path.name or metadata.get("name") or metadata.get("generateName") or "(all)"
     key = f"{path.namespace}/{name}" if path.namespace else name
     kind = told.get("kind") if request.method != "DELETE" and not path.subresource else None
-    verb = "apply" if (request.header("Content-Type") or "").startswith(APPLY_PATCH) else _VERBS.get(request.method)
-    where = f"{path.resource}/{path.subresource}" if path.subresource else path.resource
-    return f"{verb or request.method} {kind or where} {key}"
+    applies = (request.header("Content-Type") or "").startswith(APPLY_PATCH)
+    verb = "apply" if applies else WRITE_VERBS.get(request.method, request.method)
+    return f"{verb} {kind or path.rbac_resource} {key}"

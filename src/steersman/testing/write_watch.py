@@ -20,11 +20,10 @@ from steersman.objects import SERVER_BOOKKEEPING, GroupVersionKind, Key, Kind, O
 from steersman.testing.expectations import ABSENT
 from steersman.testing.report import shown_words
 from steersman.transport import BufferedResponse, Response, SendOptions, Transport, TransportWrapper
-from steersman.wire import HttpRequest, ResourcePath, parse_path
+from steersman.wire import WRITE_VERBS, HttpRequest, ResourcePath, parse_path
 
 T = TypeVar("T")
 
-_VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 _APPLY = ("application/apply-patch",)
 
 
@@ -116,7 +115,7 @@ class WatchedTransport(TransportWrapper):
         self._watch = watch
 
     async def send(self, request: HttpRequest, **options: Unpack[SendOptions]) -> Response:
-        place = _place(request) if self._watch.active and request.method in _VERBS else None
+        place = _place(request) if self._watch.active and request.method in WRITE_VERBS else None
         if place is None:
             return await self._inner.send(request, **options)
         options["stream"] = False
@@ -158,7 +157,7 @@ def _write(
 ) -> RecordedWrite:
     after = after or {}
     sent = _tree(request.body or b"") or {}
-    verb = _VERBS[request.method]
+    verb = WRITE_VERBS[request.method]
     if (request.header("Content-Type") or "").startswith(_APPLY):
         verb = "apply"
     elif verb == "delete" and not place.name:

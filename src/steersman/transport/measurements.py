@@ -91,8 +91,7 @@ class MeasuredTransport(TransportWrapper):
         name = request.method
         path = parse_path(request.path)
         if path is not None:
-            resource = f"{path.resource}/{path.subresource}" if path.subresource else path.resource
-            name = f"{request.method} {resource}"
+            name = f"{request.method} {path.rbac_resource}"
             attributes["k8s.resource"] = f"{path.resource}.{path.group}" if path.group else path.resource
             if path.namespace:
                 attributes["k8s.namespace.name"] = path.namespace

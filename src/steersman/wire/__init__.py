@@ -76,6 +76,7 @@ from steersman.wire.paths import (
     quote_segment as quote_segment,
 )
 from steersman.wire.requests import (
+    WRITE_VERBS as WRITE_VERBS,
     HttpRequest as HttpRequest,
     Pairs as Pairs,
     parse_query as parse_query,

@@ -1,4 +1,4 @@
-"""Converts failed responses to exceptions of `objects.errors`, and parses warnings.
+"""Converts failed responses to exceptions of `steersman.errors`, and parses warnings.
 
 Guarantees
 - Every response of 300 and above, and every 200 with a Status of failure, becomes one exception of the tree.
@@ -25,7 +25,7 @@ from steersman.wire.content import APPLY_PATCH
 from steersman.wire.frames import WatchFrame
 from steersman.wire.options import is_watch
 from steersman.wire.paths import parse_path
-from steersman.wire.requests import HttpRequest
+from steersman.wire.requests import WRITE_VERBS, HttpRequest
 
 _TEXT_MAX = 200
 _TITLE = re.compile(rb"<title[^>]*>([^<]{1,200})</title>", re.IGNORECASE)
@@ -107,7 +107,7 @@ def _printable(text: bytes) -> str:
     return shown if len(shown) <= _TEXT_MAX else shown[:_TEXT_MAX] + "..."
 
 
-_VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete", "GET": "get", "HEAD": "get"}
+_VERBS = {**WRITE_VERBS, "GET": "get", "HEAD": "get"}
 
 
 def describe_request(request: HttpRequest) -> str:

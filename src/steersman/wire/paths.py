@@ -38,6 +38,11 @@ class ResourcePath(msgspec.Struct, frozen=True):
     subpath: str | None = None
 
     @property
+    def rbac_resource(self) -> str:
+        """The resource as RBAC names it: ``sites``, or ``sites/status`` for a subresource."""
+        return f"{self.resource}/{self.subresource}" if self.subresource else self.resource
+
+    @property
     def path(self) -> str:
         """The percent-encoded path; raises ValueError for an invalid combination."""
         if self.subresource is not None:

@@ -15,6 +15,9 @@ import msgspec
 #: Names and values in order; a name may be repeated.
 Pairs = tuple[tuple[str, str], ...]
 
+#: The verbs of the methods that write; a DELETE of a collection and a PATCH that applies have other names too.
+WRITE_VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+
 # text that urllib.parse.quote_plus would not change: nearly every query, and quote_plus is slow
 _PLAIN = re.compile(r"[A-Za-z0-9_.~-]*")
 

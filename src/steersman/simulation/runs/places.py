@@ -9,9 +9,8 @@ from collections import Counter
 
 import msgspec
 
-from steersman.wire import HttpRequest, ResourcePath, parse_path
+from steersman.wire import WRITE_VERBS, HttpRequest, ResourcePath, parse_path
 
-_VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 #: What the resource of a call of an external system begins with.
 EXTERNAL = "external:"
 #: The verb of a call of a webhook; its resource is the path.
@@ -76,8 +75,7 @@ class PlaceCounter:
         path = resource_path(request)
         if path is None:
             return self.named(actor, request.method.lower(), request.path, "")
-        resource = f"{path.resource}/{path.subresource}" if path.subresource else path.resource
-        place = self.named(actor, _verb(request, path), resource, _key(request, path), path.group)
+        place = self.named(actor, _verb(request, path), path.rbac_resource, _key(request, path), path.group)
         any_version = ("resourceVersion", "0") in request.query
         return msgspec.structs.replace(place, any_version=True) if any_version else place
 
@@ -105,7 +103,7 @@ def _verb(request: HttpRequest, path: ResourcePath) -> str:
         return "deletecollection"
     if request.method == "PATCH" and (request.header("Content-Type") or "").startswith("application/apply-patch"):
         return "apply"
-    return _VERBS.get(request.method, request.method.lower())
+    return WRITE_VERBS.get(request.method, request.method.lower())
 
 
 def _key(request: HttpRequest, path: ResourcePath) -> str:
