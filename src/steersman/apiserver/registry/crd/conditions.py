@@ -11,7 +11,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from steersman.aio import utc_now
-from steersman.apiserver.registry.crd.names_in_use import NamesInUse
+from steersman.apiserver.registry.crd.names_in_use import NamesInUse, kind_names, resource_names
 from steersman.apiserver.registry.crd.webhook_rules import bundle_problem
 from steersman.apiserver.registry.definition import Tree
 from steersman.golang import quoted
@@ -73,7 +73,7 @@ class Names:
         self.message = "no conflicts found"
         self._wanted = names_of(crd["spec"]["names"])
         before = dict(self.accepted)
-        own = {"resource": _resources(before), "kind": {before.get("kind", ""), before.get("listKind", "")}}
+        own = {"resource": resource_names(before), "kind": kind_names(before)}
         name: str = crd["metadata"].get("name", "")
 
         def is_taken(sort: str, wanted: str) -> bool:
@@ -121,10 +121,6 @@ class Names:
 
 def _in_use(name: str) -> str:
     return f"{quoted(name)} is already in use"
-
-
-def _resources(names: Tree) -> set[str]:
-    return {names.get("plural", ""), names.get("singular", ""), *names.get("shortNames", ())}
 
 
 def judge_names(crd: Tree, in_use: NamesInUse) -> bool:

@@ -23,12 +23,12 @@ class NamesInUse:
 
     def put(self, definition: str, accepted: Names, *, is_refused: bool) -> bool:
         """Record the accepted names of a definition."""
-        names = _told_apart(accepted)
+        names = _unique_names(accepted)
         before = self._names.get(definition, set())
-        for each in before - names:
-            self._forget(each, definition)
-        for each in names - before:
-            self._users.setdefault(each, {})[definition] = None
+        for name in before - names:
+            self._forget(name, definition)
+        for name in names - before:
+            self._users.setdefault(name, {})[definition] = None
         self._names[definition] = names
         self.refused.pop(definition, None)
         if is_refused:
@@ -39,8 +39,8 @@ class NamesInUse:
         """Forget a definition."""
         self.refused.pop(definition, None)
         names = self._names.pop(definition, set[tuple[str, str]]())
-        for each in names:
-            self._forget(each, definition)
+        for name in names:
+            self._forget(name, definition)
         return bool(names)
 
     def is_taken(self, sort: str, name: str, definition: str) -> bool:
@@ -55,7 +55,15 @@ class NamesInUse:
             del self._users[name]
 
 
-def _told_apart(names: Names) -> set[tuple[str, str]]:
-    resources = {names.get("plural", ""), names.get("singular", ""), *names.get("shortNames", ())}
-    kinds = {names.get("kind", ""), names.get("listKind", "")}
-    return {("resource", each) for each in resources} | {("kind", each) for each in kinds}
+def resource_names(names: Names) -> set[str]:
+    """The names that no other definition of the group may have for its resource."""
+    return {names.get("plural", ""), names.get("singular", ""), *names.get("shortNames", ())}
+
+
+def kind_names(names: Names) -> set[str]:
+    """The names that no other definition of the group may have for its kind."""
+    return {names.get("kind", ""), names.get("listKind", "")}
+
+
+def _unique_names(names: Names) -> set[tuple[str, str]]:
+    return {("resource", name) for name in resource_names(names)} | {("kind", name) for name in kind_names(names)}
