@@ -9,7 +9,7 @@ Guarantees
 - Administrators have places of their own, as many again: several users together cannot take those.
 - Watches and other streams have no deadline. Their number is limited for each user but administrators.
 
-The size of a body is limited elsewhere: in `bodies` and `decoding`.
+The size of a body is limited elsewhere: `request.py` rejects long bodies, `json_trees.py` those with too many values.
 """
 
 from __future__ import annotations
