@@ -61,26 +61,33 @@ def manager_of(request: ServerRequest, field_manager: str) -> str:
 def updated(
     managed: Managed, old: Tree | None, new: Tree, manager: str, *, fits: Callable[[int], bool] | None = None
 ) -> Tree:
-    """The object to write in place of ``new``, with its managed fields, if it has room for so many characters."""
-    hidden = [] if managed.definition.custom else [name for name, value in new.items() if value == {}]
-    hidden = [name for name in hidden if name not in managed.empty]
-    # An empty map is absent, unless its type always writes it; the rules of a kind may still see it.
-    seen = {name: value for name, value in new.items() if name not in hidden} if hidden else new
+    """The object to write in place of ``new``, with its managed fields.
+
+    ``fits`` returns whether the object has room for managed fields of this many characters; None means that it has.
+    """
+    # An empty map is no field, unless its type always writes it. It stays: the rules of its kind may see it.
+    unowned = {
+        name: value
+        for name, value in new.items()
+        if value == {} and not managed.definition.custom and name not in managed.empty
+    }
+    owned = {name: value for name, value in new.items() if name not in unowned} if unowned else new
     try:
-        if managed.definition.custom and not _fits(managed, old or {}, new):
+        if managed.definition.custom and not _has_types(managed, old or {}, new):
             return without_managed(new)
-        made = managed.fields.update(
-            old, seen, manager=manager, now=format_time(utc_now()), empty=managed.empty, fits=fits
+        result = managed.fields.update(
+            old, owned, manager=manager, now=format_time(utc_now()), empty=managed.empty, fits=fits
         )
     except (PatchError, RecursionError):
         return without_managed(new)
-    return made | {name: new[name] for name in hidden}
+    return result | unowned
 
 
-def _fits(managed: Managed, old: Tree, new: Tree) -> bool:
-    """Whether a custom resource has its schema's types in the fields that its endpoint resets, which no rule validates.
+def _has_types(managed: Managed, old: Tree, new: Tree) -> bool:
+    """Whether a custom resource has the types of its schema, as far as no validation has checked them yet.
 
-    Other fields are validated, unless they are unchanged.
+    - Of a new object, validation skips what the endpoint resets: the status, or all else at the endpoint of the status.
+    - Of an existing one, it also skips what is unchanged, so all fields are checked here, in the old state too.
     """
     definition = managed.definition
     if new.get("apiVersion") != definition.gvk.api_version or new.get("kind") != definition.gvk.kind:
@@ -89,15 +96,12 @@ def _fits(managed: Managed, old: Tree, new: Tree) -> bool:
         return False
     if definition.strategy.has_form(new):
         return True
-    reset = {
+    unchecked = {
         name: value
         for name, value in new.items()
-        if (name == "status") != managed.of_status and name != "metadata" and value != old.get(name)
+        if name != "metadata" and (old or ((name == "status") != managed.of_status and value is not None))
     }
-    reset = reset if managed.of_status else {name: reset[name] for name in ("status",) if name in reset}
-    if old:
-        reset |= {name: value for name, value in new.items() if name != "metadata"}
-    return not reset or not typed_problems(reset, managed.schema, duplicates=True)
+    return not unchecked or not typed_problems(unchecked, managed.schema, duplicates=True)
 
 
 def applied(managed: Managed, live: Tree | None, intent: Tree, *, manager: str, force: bool) -> Tree:
@@ -179,25 +183,26 @@ def _conflict(conflicts: list[ApplyConflict]) -> RequestRejected:
     causes = tuple(
         StatusCause(
             reason="FieldManagerConflict",
-            message=f"conflict with {_owner_words(each.owner)}",
-            field=format_path(each.path),
+            message=f"conflict with {_owner_words(conflict.owner)}",
+            field=format_path(conflict.path),
         )
-        for each in conflicts
+        for conflict in conflicts
     )
     if len(conflicts) == 1:
         message = f"Apply failed with 1 conflict: {causes[0].message}: {causes[0].field}"
     else:
-        message = f"Apply failed with {len(conflicts)} conflicts: " + "\n".join(_listed(conflicts))
+        message = f"Apply failed with {len(conflicts)} conflicts: " + "\n".join(_lines(conflicts))
     status = ApiStatus(
         status="Failure", code=409, reason="Conflict", message=message, details=StatusDetails(causes=causes)
     )
     return RequestRejected(status)
 
 
-def _listed(conflicts: Iterable[ApplyConflict]) -> Iterable[str]:
+def _lines(conflicts: Iterable[ApplyConflict]) -> Iterable[str]:
+    """The fields of each owner, below a line that names it."""
     by_owner: dict[Owner, list[str]] = {}
-    for each in conflicts:
-        by_owner.setdefault(each.owner, []).append(format_path(each.path))
+    for conflict in conflicts:
+        by_owner.setdefault(conflict.owner, []).append(format_path(conflict.path))
     for owner in sorted(by_owner, key=_identity):
         yield f"conflicts with {_owner_words(owner)}:"
         yield from (f"- {path}" for path in by_owner[owner])
@@ -232,18 +237,17 @@ def keep_readable(request: ServerRequest, metadata: Tree, before: list[Any] | No
 
 
 def forget_new_times(obj: Tree, old: Tree) -> bool:
-    """Whether two states of an object differ only in times of managed fields; then the old times are kept."""
+    """Whether two states of an object are equal but for times of managed fields; if so, ``obj`` gets the old times."""
     metadata: Tree = obj["metadata"]
     entries, before = metadata.get("managedFields"), old["metadata"].get("managedFields")
-    if not entries or not before or len(entries) != len(before):
-        return obj == old
-    if entries == before:
+    if not entries or not before or len(entries) != len(before) or entries == before:
         return obj == old
     if not all(_same_but_time(one, other) for one, other in zip(entries, before, strict=True)):
         return False
     metadata["managedFields"] = before
     if obj == old:
         return True
+    # Something else differs: the write counts, and so does its time.
     metadata["managedFields"] = entries
     return False
 
