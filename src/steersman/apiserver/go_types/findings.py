@@ -1,4 +1,6 @@
-"""What strict decoding rejects: unknown and duplicate fields.
+"""Messages about unknown and duplicate fields: ``unknown field "spec.replica"``.
+
+Strict decoding rejects an object with such fields, a lenient one warns of them.
 
 Guarantee: they are reported in the order of the text, each once and at most 100.
 """
@@ -15,7 +17,7 @@ FINDINGS_MAX, FINDINGS_LENGTH = 100, 64 * 1024
 
 
 class Findings:
-    """What strict decoding rejects, each once. Only the first findings are kept, if there are very many."""
+    """Collects the messages about one object. Repeated ones are dropped, and so are those beyond a limit."""
 
     def __init__(self) -> None:
         self._texts: dict[str, None] = {}
@@ -26,25 +28,26 @@ class Findings:
         """The messages, in the order of the text."""
         return list(self._texts)
 
-    def add(self, what: str, path: list[str], name: str) -> None:
-        """Add an unknown or duplicate field."""
+    def add(self, problem: str, path: list[str], name: str) -> None:
+        """Add an "unknown" or "duplicate" field, in the object at a path: ``["spec", ".containers", "[0]"]``."""
         if len(self._texts) >= FINDINGS_MAX or self._length > FINDINGS_LENGTH:
             return
-        place = "".join(path)
-        text = f"{what} field {quoted_in_full(f'{place}.{name}' if place else name)}"
+        parent = "".join(path)
+        text = f"{problem} field {quoted_in_full(f'{parent}.{name}' if parent else name)}"
         if text not in self._texts:
             self._texts[text] = None
             self._length += len(text)
 
 
 def duplicates(written: Any) -> list[str]:
-    """The messages about duplicate fields of a value without a type."""
+    """The messages about duplicate fields in a value without a type, in which every object is a `Pairs`."""
     findings = Findings()
     _find_duplicates(written, [], findings)
     return findings.texts
 
 
 def _find_duplicates(written: Any, path: list[str], findings: Findings) -> None:
+    # `Pairs` are lists too, so one test finds the values that can hold fields.
     if isinstance(written, Pairs):
         seen: set[str] = set()
         for name, inner in written:
@@ -56,8 +59,8 @@ def _find_duplicates(written: Any, path: list[str], findings: Findings) -> None:
                 _find_duplicates(inner, path, findings)
                 path.pop()
     elif isinstance(written, list):
-        for at, item in enumerate(cast("list[Any]", written)):
+        for index, item in enumerate(cast("list[Any]", written)):
             if isinstance(item, list):
-                path.append(f"[{at}]")
+                path.append(f"[{index}]")
                 _find_duplicates(item, path, findings)
                 path.pop()
