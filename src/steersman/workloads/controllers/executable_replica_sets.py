@@ -67,10 +67,10 @@ def executable_replica_sets(
 class _Decision(NamedTuple):
     """What a reconcile replaces."""
 
-    doomed: Sequence[Executable]
-    """Executables to delete."""
+    outdated: Sequence[Executable]
+    """Executables to delete: of an earlier template, or from before a restart."""
     ended: Sequence[Executable]
-    """Executables that have ended, and that the restart policy replaces."""
+    """Executables that have ended, and that the restart policy replaces. They stay for a while, for their status."""
     cascades: bool = False
     """Whether the sets that depend on this one restart too."""
     requested: str = ""
@@ -99,76 +99,71 @@ class _ReplicaSets:
         record = self._world.record(replica_set)
         _recall(replica_set, record, children)
         self._watch(replica_set, record)
-        present = [each for each in children if RETIRED not in _annotations(each)]
+        present = [child for child in children if RETIRED not in _annotations(child)]
         if is_stopped(replica_set):
-            await self._hold(ctx, replica_set, record, [each for each in present if not each.deleting])
+            await self._stop_all(ctx, replica_set, record, [child for child in present if not child.deleting])
             return Done()
-        decided = self._decide(replica_set, record, [each for each in present if not each.deleting])
-        self._record_events(ctx, replica_set, decided)
-        for each in decided.doomed:
-            await ctx.client.delete(each, missing_ok=True)
-        await self._retire(ctx, replica_set, children, decided.ended)
-        present = [each for each in present if each not in decided.ended]
-        alive = [each for each in present if not each.deleting and each not in decided.doomed]
+        decision = self._decide(replica_set, record, [child for child in present if not child.deleting])
+        self._record_events(ctx, replica_set, decision)
+        for child in decision.outdated:
+            await ctx.client.delete(child, missing_ok=True)
+        await self._retire(ctx, replica_set, children, decision.ended)
+        present = [child for child in present if child not in decision.ended]
+        alive = [child for child in present if not child.deleting and child not in decision.outdated]
         alive = await self._scale_down(ctx, replica_set, record, alive)
         for _ in range(replica_set.spec.replicas - len(present)):
             alive.append(await self._create(ctx, replica_set, record))
         write_status(replica_set, alive, record, now=aio.utc_now())
         await ctx.client.save(replica_set)
-        if decided.cascades:
+        if decision.cascades:
             await self._cascade(ctx, replica_set)
-        return _next(record, is_replacing=bool(decided.doomed))
+        return _next(record, is_replacing=bool(decision.outdated))
 
     # restarts
 
     def _decide(self, replica_set: ExecutableReplicaSet, record: Replicas, alive: Sequence[Executable]) -> _Decision:
         """The Executables to replace: those of an earlier template, all for a restart, or those that have ended."""
         wanted = template_hash(replica_set.spec.template)
-        doomed = [each for each in alive if (each.metadata.labels or {}).get(TEMPLATE_LABEL) != wanted]
-        current = [each for each in alive if each not in doomed]
+        outdated = [child for child in alive if (child.metadata.labels or {}).get(TEMPLATE_LABEL) != wanted]
+        current = [child for child in alive if child not in outdated]
         record.next_restart, record.exhausted = None, ""
         reason = self._reason(replica_set, record)
         if not reason:
-            return self._replace(replica_set, record, doomed, current)
+            return self._decide_without_reason(replica_set, record, outdated, current)
         if current:
             record.restarts += 1
             record.reason = reason
         watch = (replica_set.spec.steersman or ReplicaSetAdditions()).watch
         is_changed, record.changed, record.asked = bool(record.changed), "", ""
-        return _Decision([*doomed, *current], [], cascades=is_changed and watch is not None and watch.cascade)
+        return _Decision([*outdated, *current], [], cascades=is_changed and watch is not None and watch.cascade)
 
-    def _replace(
+    def _decide_without_reason(
         self,
         replica_set: ExecutableReplicaSet,
         record: Replicas,
-        doomed: Sequence[Executable],
+        outdated: Sequence[Executable],
         current: Sequence[Executable],
     ) -> _Decision:
-        """Decide which Executables of the current template to replace: those from before a requested restart, or ended ones."""
+        """The same where no file and no other object restarts all: requested restarts, and the restart policy."""
         asked = requested_restart(replica_set)
-        earlier = [each for each in current if asked and requested_restart(each) != asked]
+        earlier = [child for child in current if asked and requested_restart(child) != asked]
         requested = f"A restart was requested at {asked}." if earlier else ""
         if earlier:
             record.restarts += 1
             record.reason = requested
-        ended = [
-            each
-            for each in current
-            if each not in earlier
-            and (state_of(each) in ENDED if STOPPED in _annotations(each) else _is_due(replica_set, record, each))
-        ]
-        return _Decision([*doomed, *earlier], ended, requested=requested)
+        ended = [child for child in current if child not in earlier and _is_replaced(replica_set, record, child)]
+        return _Decision([*outdated, *earlier], ended, requested=requested)
 
-    async def _hold(
+    async def _stop_all(
         self, ctx: Context, replica_set: ExecutableReplicaSet, record: Replicas, alive: Sequence[Executable]
     ) -> None:
         """Stop all Executables, and mark them, including ended ones, for the next start."""
-        for each in alive:
-            if STOPPED not in _annotations(each):
-                each.spec.stop = each.spec.stop or state_of(each) not in ENDED
-                each.metadata.annotations = {**_annotations(each), STOPPED: "true"}
-                await ctx.client.save(each)
-        left = sum(state_of(each) not in ENDED for each in alive)
+        for child in alive:
+            if STOPPED not in _annotations(child):
+                child.spec.stop = child.spec.stop or state_of(child) not in ENDED
+                child.metadata.annotations = {**_annotations(child), STOPPED: "true"}
+                await ctx.client.save(child)
+        left = sum(state_of(child) not in ENDED for child in alive)
         message = f"Stopping: {left} of {len(alive)} Executables are still running." if left else STOPPED_MESSAGE
         # The next run reads the files as they are then.
         record.next_restart, record.exhausted, record.changed, record.asked = None, "", "", ""
@@ -177,9 +172,9 @@ class _ReplicaSets:
         write_status(replica_set, alive, record, now=aio.utc_now(), stopped=message)
         await ctx.client.save(replica_set)
 
-    def _record_events(self, ctx: Context, replica_set: ExecutableReplicaSet, decided: _Decision) -> None:
-        if decided.requested:
-            ctx.events.record(replica_set, "Normal", "Restarting", "Restart", decided.requested)
+    def _record_events(self, ctx: Context, replica_set: ExecutableReplicaSet, decision: _Decision) -> None:
+        if decision.requested:
+            ctx.events.record(replica_set, "Normal", "Restarting", "Restart", decision.requested)
         elif _is_held(replica_set):
             ctx.events.record(replica_set, "Normal", "Starting", "Start", f"The annotation {STOPPED} was removed.")
 
@@ -191,16 +186,16 @@ class _ReplicaSets:
         ended: Sequence[Executable],
     ) -> None:
         """Keep the latest Executables that have ended, for their status and their output, and delete earlier ones."""
-        for each in ended:
-            each.metadata.annotations = {**_annotations(each), RETIRED: "restarted"}
-            await ctx.client.save(each)
-        retired = [each for each in children if _annotations(each).get(RETIRED) == "restarted"]
-        for each in retired[: -max(replica_set.spec.replicas, 1)]:
-            if not each.deleting:
-                await ctx.client.delete(each, missing_ok=True)
+        for child in ended:
+            child.metadata.annotations = {**_annotations(child), RETIRED: "restarted"}
+            await ctx.client.save(child)
+        retired = [child for child in children if _annotations(child).get(RETIRED) == "restarted"]
+        for child in retired[: -max(replica_set.spec.replicas, 1)]:
+            if not child.deleting:
+                await ctx.client.delete(child, missing_ok=True)
 
     def _reason(self, replica_set: ExecutableReplicaSet, record: Replicas) -> str:
-        """Why all Executables restart now; empty if they do not."""
+        """Why all Executables restart now: a changed file, or another object. Empty if they do not."""
         watch = (replica_set.spec.steersman or ReplicaSetAdditions()).watch
         if record.changed and watch is not None:
             due = record.changed_at + parse_duration(watch.debounce).total_seconds()
@@ -232,18 +227,18 @@ class _ReplicaSets:
 
     async def _cascade(self, ctx: Context, replica_set: ExecutableReplicaSet) -> None:
         """Restart the sets that depend on this one, directly or not. Their dependencies decide the order."""
-        others = {each.key.name: each for each in await ctx.client.list(ExecutableReplicaSet)}
-        reached, left = {replica_set.key.name}, [replica_set.key.name]
+        others = {other.key.name: other for other in await ctx.client.list(ExecutableReplicaSet)}
+        restarted, left = {replica_set.key.name}, [replica_set.key.name]
         while left:
             name = left.pop()
             for other in others.values():
                 needs = (other.spec.template.spec.steersman or ProcessAdditions()).depends_on or ()
-                is_dependent = any(each.kind == "ExecutableReplicaSet" and each.name == name for each in needs)
-                if is_dependent and other.key.name not in reached:
-                    reached.add(other.key.name)
+                is_dependent = any(need.kind == "ExecutableReplicaSet" and need.name == name for need in needs)
+                if is_dependent and other.key.name not in restarted:
+                    restarted.add(other.key.name)
                     left.append(other.key.name)
                     reason = f"ExecutableReplicaSet {name} has restarted."
-                    self._world.defer(other.uid, partial(_ask, reason), reason)
+                    self._world.defer(other.uid, partial(_note_request, reason), reason)
 
     # the number of replicas
 
@@ -254,16 +249,16 @@ class _ReplicaSets:
         surplus = len(alive) - replica_set.spec.replicas
         if surplus <= 0:
             return alive
-        ordered = sorted(alive, key=lambda each: (state_of(each) in ENDED, _sequence(each)), reverse=True)
-        for each in ordered[:surplus]:
+        ordered = sorted(alive, key=lambda child: (state_of(child) in ENDED, _sequence(child)), reverse=True)
+        for child in ordered[:surplus]:
             if replica_set.spec.stop_on_scale_down:
-                each.spec.stop = True
-                each.metadata.annotations = {**_annotations(each), RETIRED: "scaled"}
-                await ctx.client.save(each)
+                child.spec.stop = True
+                child.metadata.annotations = {**_annotations(child), RETIRED: "scaled"}
+                await ctx.client.save(child)
             else:
-                await ctx.client.delete(each, missing_ok=True)
+                await ctx.client.delete(child, missing_ok=True)
         record.last_scale = MicroTime.of(aio.utc_now())
-        return [each for each in alive if each not in ordered[:surplus]]
+        return [child for child in alive if child not in ordered[:surplus]]
 
     async def _create(self, ctx: Context, replica_set: ExecutableReplicaSet, record: Replicas) -> Executable:
         template = replica_set.spec.template
@@ -282,20 +277,20 @@ class _ReplicaSets:
                 annotations=annotations or None,
             )
             try:
-                made = await ctx.client.create(Executable(metadata=metadata, spec=template.spec), owner=replica_set)
+                created = await ctx.client.create(Executable(metadata=metadata, spec=template.spec), owner=replica_set)
             except AlreadyExists:
                 continue
             record.last_scale = MicroTime.of(aio.utc_now())
-            return made
+            return created
 
     # the end
 
     async def _delete(self, ctx: Context, replica_set: ExecutableReplicaSet, children: Sequence[Executable]) -> Outcome:
         self._files.forget(replica_set.uid)
-        held = [
-            each for each in children if each.deleting or await ctx.client.delete(each, missing_ok=True) is not None
+        remaining = [
+            child for child in children if child.deleting or await ctx.client.delete(child, missing_ok=True) is not None
         ]
-        if held:
+        if remaining:
             return Done()
         if not self._is_ending():
             await remove_finalizer(ctx.client, replica_set, FINALIZER)
@@ -309,7 +304,7 @@ ENDED: Final = frozenset({"Finished", "Terminated", "FailedToStart", "Unknown"})
 
 def _recall(replica_set: ExecutableReplicaSet, record: Replicas, children: Sequence[Executable]) -> None:
     """Continue where an earlier control plane has stopped."""
-    record.sequence = max([record.sequence, *(_sequence(each) for each in children)])
+    record.sequence = max([record.sequence, *(_sequence(child) for child in children)])
     status = replica_set.status
     if record.restarts < 0:
         observed = status.steersman if status is not None else None
@@ -318,8 +313,19 @@ def _recall(replica_set: ExecutableReplicaSet, record: Replicas, children: Seque
         record.last_scale = status.last_scale_time if status is not None else None
 
 
-def _is_due(replica_set: ExecutableReplicaSet, record: Replicas, executable: Executable) -> bool:
-    """Whether an Executable has ended and is to be replaced now."""
+def _is_replaced(replica_set: ExecutableReplicaSet, record: Replicas, executable: Executable) -> bool:
+    """Whether an Executable of the current template has ended and is replaced now."""
+    if STOPPED in _annotations(executable):
+        # The set was stopped and starts again: that is no restart, and needs no delay.
+        return state_of(executable) in ENDED
+    return _restart_if_due(replica_set, record, executable)
+
+
+def _restart_if_due(replica_set: ExecutableReplicaSet, record: Replicas, executable: Executable) -> bool:
+    """Count a restart if an Executable has ended and the restart policy replaces it now. Returns whether it does.
+
+    If it does not, the record says when the next restart is due, or why none follows.
+    """
     policy = (replica_set.spec.steersman or ReplicaSetAdditions()).restart or RestartPolicy()
     status = executable.status
     if status is None or status.state not in ENDED or executable.spec.stop or policy.policy == "Never":
@@ -377,5 +383,5 @@ def _note_problem(problem: str, record: Replicas) -> None:
     record.unwatched = problem
 
 
-def _ask(reason: str, record: Replicas) -> None:
+def _note_request(reason: str, record: Replicas) -> None:
     record.asked = reason
