@@ -192,7 +192,7 @@ class Board:
 
     async def start(self, name: str) -> None:
         """Start a service that was stopped or has ended. Does nothing if it is running."""
-        if any(STOPPED in (each.metadata.annotations or {}) for each in self._workloads(name)):
+        if any(STOPPED in (workload.metadata.annotations or {}) for workload in self._workloads(name)):
             await self._annotate(name, {STOPPED: None})
         elif self.row(name).state in {"finished", "failed", "stopped"}:
             await self._annotate(name, {RESTARTED_AT: _moment()})
@@ -201,7 +201,7 @@ class Board:
         """The objects behind a row."""
         self.row(name)
         every: list[Workload] = [*self.objects.replica_sets.values(), *self.objects.containers.values()]
-        return [each for each in every if service_of(each) == name and not each.deleting]
+        return [workload for workload in every if service_of(workload) == name and not workload.deleting]
 
     async def _annotate(self, name: str, annotations: dict[str, str | None]) -> None:
         patch = MergePatch({"metadata": {"annotations": annotations}})

@@ -74,10 +74,10 @@ def sources_of(service: str, workload: Executable | Container) -> Iterator[Sourc
         plural, added = "containers", status.steersman
         startup = {"startup_stdout": status.startup_std_out_file, "startup_stderr": status.startup_std_err_file}
         out, err = (added.std_out_file, added.std_err_file) if added is not None else (None, None)
-        found = {**startup, "stdout": out, "stderr": err}
+        files = {**startup, "stdout": out, "stderr": err}
     else:
-        plural, found = "executables", {"stdout": status.std_out_file, "stderr": status.std_err_file}
-    for name, file in found.items():
+        plural, files = "executables", {"stdout": status.std_out_file, "stderr": status.std_err_file}
+    for name, file in files.items():
         if file:
             stream: Stream = "stderr" if name.endswith("stderr") else "stdout"
             path = f"/apis/{GROUP}/{VERSION}/{plural}/{workload.key.name}/log?source={name}"
@@ -220,7 +220,7 @@ class JoinedLogs:
 
     def _take(self) -> list[LogLine]:
         """Take all unread lines, sorted by time across streams."""
-        taken = [lines for each in list(self._unread.values()) if (lines := each.take())]
+        taken = [lines for tail in list(self._unread.values()) if (lines := tail.take())]
         if len(taken) == 1:
             return taken[0]
         return list(heapq.merge(*taken, key=lambda line: line.time or _EPOCH))

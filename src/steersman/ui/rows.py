@@ -162,7 +162,7 @@ def rows_of(objects: Objects, *, now: datetime) -> tuple[Row, ...]:
     addresses: dict[str, list[str]] = {}
     problems: dict[str, str] = {}
     unserved: dict[str, str] = {}
-    for service in sorted(objects.services.values(), key=lambda each: each.key.name):
+    for service in sorted(objects.services.values(), key=lambda obj: obj.key.name):
         name = service_of(service)
         if message := _unserved(service):
             # Another program may listen at its address.
@@ -173,7 +173,7 @@ def rows_of(objects: Objects, *, now: datetime) -> tuple[Row, ...]:
         if NO_ADDRESS not in (service.metadata.annotations or {}) and (address := _address(service)):
             addresses.setdefault(name, []).append(address)
     rows = [*_process_rows(objects, now), *_container_rows(objects)]
-    found = [
+    shown = [
         msgspec.structs.replace(
             _blocked(row, unserved.get(row.name, "")),
             addresses=tuple(addresses.get(row.name, ())),
@@ -182,23 +182,23 @@ def rows_of(objects: Objects, *, now: datetime) -> tuple[Row, ...]:
     ]
     # A service that passes a tcp or http check takes connections: its proxy's report of a refusal is older.
     proven = _network_checked(objects)
-    found = [
+    shown = [
         row
         if row.health == "healthy" and row.name in proven
         else msgspec.structs.replace(row, message=row.message or problems.get(row.name, ""))
-        for row in found
+        for row in shown
     ]
-    return tuple(sorted(_with_failed_dependents(found), key=lambda row: (row.order, row.name)))
+    return tuple(sorted(_with_failed_dependents(shown), key=lambda row: (row.order, row.name)))
 
 
 def _network_checked(objects: Objects) -> set[str]:
     """The services with a health check that connects to them."""
-    found: set[str] = set()
+    names: set[str] = set()
     for workload in (*objects.replica_sets.values(), *objects.containers.values()):
         spec = workload.spec.template.spec if isinstance(workload, ExecutableReplicaSet) else workload.spec
-        if any(isinstance(each.action, NETWORK_ACTIONS) for each in probes_of(spec.health_probes, spec.steersman)):
-            found.add(service_of(workload))
-    return found
+        if any(isinstance(probe.action, NETWORK_ACTIONS) for probe in probes_of(spec.health_probes, spec.steersman)):
+            names.add(service_of(workload))
+    return names
 
 
 def _blocked(row: Row, problem: str) -> Row:
@@ -210,19 +210,19 @@ def _blocked(row: Row, problem: str) -> Row:
 
 def _with_failed_dependents(rows: Sequence[Row]) -> list[Row]:
     """The rows, in which a service that waits for an unhealthy or unreachable one has failed, and starts once that recovers."""
-    found = {row.name: row for row in rows}
+    by_name = {row.name: row for row in rows}
     waiting = {row.name: row for row in rows if row.state == "waiting"}
     changed = True
     while changed and waiting:
         changed = False
         for row in list(waiting.values()):
-            if reason := failed_dependency(row.depends_on, found):
-                found[row.name] = msgspec.structs.replace(
+            if reason := failed_dependency(row.depends_on, by_name):
+                by_name[row.name] = msgspec.structs.replace(
                     row, state="failed", message=reason, waiting_for="", retried=True
                 )
                 del waiting[row.name]
                 changed = True
-    return list(found.values())
+    return list(by_name.values())
 
 
 def failed_dependency(depends_on: Iterable[tuple[str, str]], rows: Mapping[str, Row]) -> str:
@@ -249,7 +249,7 @@ def _process_rows(objects: Objects, now: datetime) -> Iterator[Row]:
             continue
         spec = replica_set.spec.template.spec
         probed = bool(probes_of(spec.health_probes, spec.steersman))
-        own = sorted(replicas.get(replica_set.uid, ()), key=lambda each: each.key.name)
+        own = sorted(replicas.get(replica_set.uid, ()), key=lambda obj: obj.key.name)
         observed = (replica_set.status.steersman if replica_set.status is not None else None) or ReplicaSetObservation()
         row = _row(
             replica_set,
@@ -271,25 +271,26 @@ def _process_rows(objects: Objects, now: datetime) -> Iterator[Row]:
 
 def _container_rows(objects: Objects) -> Iterator[Row]:
     by_service: dict[str, list[Container]] = {}
-    for container in sorted(objects.containers.values(), key=lambda each: each.key.name):
+    for container in sorted(objects.containers.values(), key=lambda obj: obj.key.name):
         if (name := service_of(container)) and not container.deleting:
             by_service.setdefault(name, []).append(container)
     for group in by_service.values():
         first = group[0]
         row = _row(
             first,
-            [_container_replica(each) for each in group],
+            [_container_replica(container) for container in group],
             kind="container",
             replicas=len(group),
             depends_on=_dependencies(first, (first.spec.steersman or ContainerAdditions()).depends_on),
         )
-        observed = [each.status.steersman for each in group if each.status is not None]
-        yield msgspec.structs.replace(row, restarts=sum(each.restarts for each in observed if each is not None))
+        observed = [container.status.steersman for container in group if container.status is not None]
+        restarts = sum(observation.restarts for observation in observed if observation is not None)
+        yield msgspec.structs.replace(row, restarts=restarts)
 
 
 def _row(
     obj: ExecutableReplicaSet | Container,
-    found: Sequence[_Replica],
+    observed: Sequence[_Replica],
     *,
     kind: Literal["process", "container"],
     replicas: int,
@@ -297,13 +298,15 @@ def _row(
 ) -> Row:
     """The row of a workload and its replicas."""
     annotations = obj.metadata.annotations or {}
-    state = _state([each.state for each in found], wanted=replicas)
+    state = _state([replica.state for replica in observed], wanted=replicas)
     if is_stopped(obj):
         state = "stopping" if state in {"running", "starting", "stopping", "paused"} else "stopped"
     # The replica that explains the state of the row, and its health.
-    explaining = [each for each in found if each.state == state] or found[:1]
-    shown = min(explaining, key=lambda each: _WORST.index(each.health) if each.health else len(_WORST), default=None)
-    healths: list[Health] = [each.health for each in found if each.health]
+    explaining = [replica for replica in observed if replica.state == state] or observed[:1]
+    shown = min(
+        explaining, key=lambda replica: _WORST.index(replica.health) if replica.health else len(_WORST), default=None
+    )
+    healths: list[Health] = [replica.health for replica in observed if replica.health]
     worst: Health = min(healths, key=_WORST.index) if healths else ""
     is_over = state in {"finished", "failed", "stopped"}
     order = annotations.get(ORDER, "")
@@ -312,10 +315,10 @@ def _row(
         kind=kind,
         state=state,
         health=worst,
-        ready=sum(each.is_ready for each in found),
+        ready=sum(replica.is_ready for replica in observed),
         exit_code=shown.exit_code if shown is not None and is_over else None,
         pid=shown.pid if shown is not None and not is_over else None,
-        waiting_for=next((each.waiting_for for each in found if each.waiting_for), "") if not is_over else "",
+        waiting_for=next((replica.waiting_for for replica in observed if replica.waiting_for and not is_over), ""),
         message=shown.message if shown is not None and state != "stopped" else "",
         since=_datetime((shown.ended if is_over else shown.started) if shown is not None else None),
         order=int(order) if order.isdigit() else 0,
@@ -327,7 +330,7 @@ def _row(
 def _state(states: Sequence[str], *, wanted: int) -> str:
     if not states:
         return "waiting" if wanted else "stopped"
-    return min(states, key=lambda each: _ATTENTION.index(each) if each in _ATTENTION else 0)
+    return min(states, key=lambda state: _ATTENTION.index(state) if state in _ATTENTION else 0)
 
 
 def _executable_replica(executable: Executable, *, probed: bool) -> _Replica:
@@ -380,7 +383,7 @@ def _message(status: ExecutableStatus | ContainerStatus, message: str | None) ->
         return ""
     if message or status.state != "Running":
         return message or ""
-    reasons = (each.reason for each in status.health_probe_results or () if each.outcome != "Success")
+    reasons = (result.reason for result in status.health_probe_results or () if result.outcome != "Success")
     return next((f"{reason} (health check)" for reason in reasons if reason), "")
 
 
@@ -395,7 +398,7 @@ def _ended_message(row: Row) -> str:
 
 def _plain(text: str | None) -> str:
     """What a workload waits for, without the kinds of objects and without details: "db to become healthy"."""
-    return ", ".join(_KIND.sub("", each).partition(": ")[0] for each in (text or "").split("; ")) if text else ""
+    return ", ".join(_KIND.sub("", part).partition(": ")[0] for part in (text or "").split("; ")) if text else ""
 
 
 def _dependencies(obj: ExecutableReplicaSet | Container, declared: Iterable[Any] | None) -> tuple[tuple[str, str], ...]:
@@ -404,12 +407,12 @@ def _dependencies(obj: ExecutableReplicaSet | Container, declared: Iterable[Any]
         written = msgspec.json.decode((obj.metadata.annotations or {}).get(DEPENDS_ON, "[]"), type=list[dict[str, str]])
     except msgspec.DecodeError:
         written = []
-    found = [
-        (each.get("service", ""), CONDITIONS.get(each.get("condition", ""), "started"))
-        for each in written
-        if each.get("service")
+    named = [
+        (entry.get("service", ""), CONDITIONS.get(entry.get("condition", ""), "started"))
+        for entry in written
+        if entry.get("service")
     ]
-    return tuple(found or [(each.name, each.condition.lower()) for each in declared or ()])
+    return tuple(named or [(dependency.name, dependency.condition.lower()) for dependency in declared or ()])
 
 
 def _address(service: Service) -> str:

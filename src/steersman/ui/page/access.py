@@ -81,12 +81,12 @@ class Access:
 
     def exchange(self, token: str) -> str:
         """The Set-Cookie header for a link. Raises `AccessRefused` if the link is used, expired, unknown or another's."""
-        found = next((each for each in self._links if _is_same(each, token)), None)
-        expires, own_user = self._links.get(found, (0.0, False)) if found is not None else (0.0, False)
+        link = next((link for link in self._links if _is_same(link, token)), None)
+        expires, own_user = self._links.get(link, (0.0, False)) if link is not None else (0.0, False)
         if own_user:
             self._check_user()
-        if found is not None:
-            del self._links[found]
+        if link is not None:
+            del self._links[link]
         if expires <= asyncio.get_running_loop().time():
             raise AccessRefused(403, f"This link has already been used or has expired. {self._renewal}")
         value = _random(_SECRET)
@@ -141,9 +141,9 @@ class Access:
     def check_cookie(self, request: HttpRequest) -> None:
         """Refuse a request without a cookie of this page."""
         given = [
-            each for header in _values(request, "cookie") for name, each in _cookies(header) if name == self._cookie
+            value for header in _values(request, "cookie") for name, value in _cookies(header) if name == self._cookie
         ]
-        if len(given) != 1 or not any(_is_same(each, given[0]) for each in self._cookie_values):
+        if len(given) != 1 or not any(_is_same(value, given[0]) for value in self._cookie_values):
             raise AccessRefused(401, self.refusal)
 
     def check_key(self, request: HttpRequest) -> None:
@@ -174,7 +174,7 @@ def _values(request: HttpRequest, wanted: str) -> list[str]:
 
 
 def _cookies(header: str) -> list[tuple[str, str]]:
-    pairs = (each.strip().partition("=") for each in header.split(";"))
+    pairs = (cookie.strip().partition("=") for cookie in header.split(";"))
     return [(name, value) for name, _, value in pairs]
 
 
