@@ -61,18 +61,18 @@ class Writes(list[RecordedWrite]):
     def of(self, kind: type[Object] | Kind | str, key: Key | str | None = None) -> Writes:
         """The writes to objects of a kind, or to one object; a bare name matches in any namespace."""
         name = kind if isinstance(kind, str) else kind.gvk().kind
-        found = (each for each in self if each.kind == name)
-        return Writes(each for each in found if key is None or _is(each.key, key))
+        of_kind = (write for write in self if write.kind == name)
+        return Writes(write for write in of_kind if key is None or _is(write.key, key))
 
     def by(self, manager: str) -> Writes:
         """The writes of a field manager; an operator's name includes its controllers, ``site-operator/site``."""
-        return Writes(each for each in self if is_manager_of(manager, each.manager))
+        return Writes(write for write in self if is_manager_of(manager, write.manager))
 
     def __str__(self) -> str:
         return "\n".join(map(str, self)) or "(no writes)"
 
     def __repr__(self) -> str:
-        return f"[{', '.join(f'<{each}>' for each in self)}]"
+        return f"[{', '.join(f'<{write}>' for write in self)}]"
 
 
 def _is(key: Key, wanted: Key | str) -> bool:
@@ -94,7 +94,7 @@ class WriteWatch:
             yield writes
         finally:
             # by identity: two lists may be equal
-            self._looking = [each for each in self._looking if each is not writes]
+            self._looking = [watched for watched in self._looking if watched is not writes]
 
     @property
     def active(self) -> bool:
@@ -103,8 +103,8 @@ class WriteWatch:
 
     def note(self, write: RecordedWrite) -> None:
         """Add a write to all active recordings."""
-        for each in self._looking:
-            each.append(write)
+        for writes in self._looking:
+            writes.append(write)
 
 
 class WatchedTransport(TransportWrapper):
@@ -165,8 +165,9 @@ def _write(
     query = dict(request.query)
     manager = query.get("fieldManager") or (request.header("User-Agent") or "").partition("/")[0]
     nothing: dict[str, Any] = {}
-    told = next((each for each in (before, after, sent) if each and each.get("kind") not in {None, "Status"}), nothing)
-    kind = str(told.get("kind", place.resource)) if told is before or not place.subresource else place.resource
+    states = (state for state in (before, after, sent) if state and state.get("kind") not in {None, "Status"})
+    typed = next(states, nothing)
+    kind = str(typed.get("kind", place.resource)) if typed is before or not place.subresource else place.resource
     name = place.name or str(after.get("metadata", {}).get("name", "")) or "*"
     refused = status >= 400
     comparable = not refused and before is not None and after.get("kind") == before.get("kind")

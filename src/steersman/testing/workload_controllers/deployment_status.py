@@ -45,7 +45,7 @@ def with_condition(status: DeploymentStatus, new: DeploymentCondition) -> None:
 
 
 def _without(status: DeploymentStatus, kind: str) -> None:
-    status.conditions = [each for each in status.conditions or () if each.type != kind] or None
+    status.conditions = [condition for condition in status.conditions or () if condition.type != kind] or None
 
 
 def progressing(owner: Deployment, status: str, reason: str, message: str, moment: datetime) -> DeploymentStatus:
@@ -72,15 +72,15 @@ def counted(
     owner: Deployment, new: ReplicaSet | None, sets: Sequence[ReplicaSet], moment: datetime
 ) -> DeploymentStatus:
     """The status, without evaluating progress."""
-    reports = [each.status for each in sets if each.status is not None]
-    ready = sum(each.available_replicas or 0 for each in reports)
+    reports = [replica_set.status for replica_set in sets if replica_set.status is not None]
+    ready = sum(report.available_replicas or 0 for report in reports)
     updated = new.status.replicas if new is not None and new.status is not None else 0
-    found = replace(
+    counts = replace(
         owner.status or DeploymentStatus(),
         observed_generation=owner.metadata.generation,
-        replicas=sum(each.replicas or 0 for each in reports) or None,
+        replicas=sum(report.replicas or 0 for report in reports) or None,
         updated_replicas=updated or None,
-        ready_replicas=sum(each.ready_replicas or 0 for each in reports) or None,
+        ready_replicas=sum(report.ready_replicas or 0 for report in reports) or None,
         available_replicas=ready or None,
         unavailable_replicas=max(0, rollouts.total(sets) - ready) or None,
         terminating_replicas=_terminating(sets),
@@ -89,30 +89,31 @@ def counted(
         judged = ("True", "MinimumReplicasAvailable", "Deployment has minimum availability.")
     else:
         judged = ("False", "MinimumReplicasUnavailable", "Deployment does not have minimum availability.")
-    with_condition(found, condition("Available", *judged, moment))
-    return found
+    with_condition(counts, condition("Available", *judged, moment))
+    return counts
 
 
 def _terminating(sets: Sequence[ReplicaSet]) -> int | None:
     """How many Pods are terminating; None until every ReplicaSet has counted them."""
     number = 0
-    for each in sets:
-        if each.status is None or (not each.status.observed_generation and each.status.terminating_replicas is None):
+    for replica_set in sets:
+        status = replica_set.status
+        if status is None or (not status.observed_generation and status.terminating_replicas is None):
             continue
-        if each.status.terminating_replicas is None:
+        if status.terminating_replicas is None:
             return None
-        number += each.status.terminating_replicas
+        number += status.terminating_replicas
     return number
 
 
 def rolled(owner: Deployment, new: ReplicaSet | None, sets: Sequence[ReplicaSet], moment: datetime) -> DeploymentStatus:
     """The status during and after a rollout."""
-    found = counted(owner, new, sets, moment)
+    result = counted(owner, new, sets, moment)
     present = find_condition(owner.status.conditions, "Progressing") if owner.status is not None else None
     if not has_deadline(owner):
-        _without(found, "Progressing")
-    elif present is None or present.reason != _COMPLETE or found.replicas != found.updated_replicas:
-        _judge_progress(owner, new, found, present, moment)
+        _without(result, "Progressing")
+    elif present is None or present.reason != _COMPLETE or result.replicas != result.updated_replicas:
+        _judge_progress(owner, new, result, present, moment)
     failures = [
         each
         for which in ([new] if new is not None else [], sets)
@@ -121,36 +122,36 @@ def rolled(owner: Deployment, new: ReplicaSet | None, sets: Sequence[ReplicaSet]
         if each.type == "ReplicaFailure"
     ]
     if not failures:
-        _without(found, "ReplicaFailure")
+        _without(result, "ReplicaFailure")
     else:
         first = failures[0]
         since = first.last_transition_time
         moved = condition("ReplicaFailure", first.status, first.reason or "", first.message or "", since or moment)
-        with_condition(found, moved)
-    return found
+        with_condition(result, moved)
+    return result
 
 
 def _judge_progress(
     owner: Deployment,
     new: ReplicaSet | None,
-    found: DeploymentStatus,
+    result: DeploymentStatus,
     present: DeploymentCondition | None,
     moment: datetime,
 ) -> None:
     who = f'ReplicaSet "{new.metadata.name}"' if new is not None else f'Deployment "{owner.metadata.name}"'
-    if is_complete(owner, found):
+    if is_complete(owner, result):
         with_condition(
-            found, condition("Progressing", "True", _COMPLETE, f"{who} has successfully progressed.", moment)
+            result, condition("Progressing", "True", _COMPLETE, f"{who} has successfully progressed.", moment)
         )
-    elif _has_progressed(owner.status or DeploymentStatus(), found):
+    elif _has_progressed(owner.status or DeploymentStatus(), result):
         progress = condition("Progressing", "True", "ReplicaSetUpdated", f"{who} is progressing.", moment)
         if present is not None and present.status == "True":
             progress.last_transition_time = present.last_transition_time
-        _without(found, "Progressing")
-        with_condition(found, progress)
+        _without(result, "Progressing")
+        with_condition(result, progress)
     elif present is not None and (present.reason == TIMED_OUT or _is_late(owner, present, moment)):
         message = f"{who} has timed out progressing."
-        with_condition(found, condition("Progressing", "False", TIMED_OUT, message, moment))
+        with_condition(result, condition("Progressing", "False", TIMED_OUT, message, moment))
 
 
 def is_complete(owner: Deployment, status: DeploymentStatus | None) -> bool:

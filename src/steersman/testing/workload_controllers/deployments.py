@@ -46,7 +46,7 @@ class Deployments(WorkloadReconciler[Deployment]):
         return (
             controller_for(Deployment, name="deployment-controller")
             .owns(ReplicaSet)
-            .watches(ReplicaSet, map=adopters(Deployment, lambda each: each.spec.selector))
+            .watches(ReplicaSet, map=adopters(Deployment, lambda replica_set: replica_set.spec.selector))
             # Recreate waits for the last old Pod.
             .watches(Pod, map=owners_through(ReplicaSet), when=when(lambda event: event.type == "vanished"))
             .options(concurrency=5)
@@ -86,10 +86,10 @@ class _Rollout:
     async def step(self) -> bool:
         """Take the next step; returns whether it wrote anything."""
         ctx, owner = self._ctx, self._owner
-        found = await candidates(ctx, ReplicaSet, owner)
-        self._sets = await claim(ctx, owner, found, owner.spec.selector)
+        candidate_sets = await candidates(ctx, ReplicaSet, owner)
+        self._sets = await claim(ctx, owner, candidate_sets, owner.spec.selector)
         self._new = new = rollouts.find_new(owner, self._sets)
-        self._old = [each for each in self._sets if each is not new]
+        self._old = [old for old in self._sets if old is not new]
         leaving = owner.metadata.deletion_timestamp is not None
         if not leaving:
             status = deployment_status.paused(owner, utc_now())
@@ -125,11 +125,11 @@ class _Rollout:
             if await self._resize(new, size):
                 return True
         sizes = rollouts.old_sizes(owner, new, self._old)
-        resized = [await self._resize(each, sizes[name]) for each in self._old if (name := each.metadata.name) in sizes]
+        resized = [await self._resize(old, sizes[name]) for old in self._old if (name := old.metadata.name) in sizes]
         return any(resized) or await self._finish()
 
     async def _recreate(self) -> bool:
-        resized = [await self._resize(each, 0) for each in rollouts.active(self._old)]
+        resized = [await self._resize(old, 0) for old in rollouts.active(self._old)]
         if any(resized):
             return True
         if await self._old_pods_run():
@@ -139,10 +139,10 @@ class _Rollout:
         return await self._resize(self._new, rollouts.replicas(self._owner)) or await self._finish()
 
     async def _old_pods_run(self) -> bool:
-        if any(each.status is not None and each.status.replicas for each in self._old):
+        if any(old.status is not None and old.status.replicas for old in self._old):
             return True
-        for each in self._old:
-            left = await self._ctx.client.owned_by(Pod, each)
+        for old in self._old:
+            left = await self._ctx.client.owned_by(Pod, old)
             if any(pods.phase(pod) not in {"Succeeded", "Failed"} for pod in left):
                 return True
         return False
@@ -265,22 +265,22 @@ class _Rollout:
 
     async def _scale(self) -> bool:
         sizes = rollouts.scaled_sizes(self._owner, self._new, self._old)
-        known = {each.metadata.name or "": each for each in self._sets}
+        known = {replica_set.metadata.name or "": replica_set for replica_set in self._sets}
         # With several active ones, even those that keep their size get the Deployment's new size as annotation.
         several = len(rollouts.active(self._sets)) > 1
         written = [await self._resize(known[name], size, always=several) for name, size in sizes.items()]
         return any(written)
 
-    async def _resize(self, each: ReplicaSet, size: int, *, always: bool = False) -> bool:
-        owner, before = self._owner, rollouts.replicas(each)
-        annotations = {**(each.metadata.annotations or {}), **rollouts.size_annotations(owner)}
-        if before == size and (not always or annotations == each.metadata.annotations):
+    async def _resize(self, replica_set: ReplicaSet, size: int, *, always: bool = False) -> bool:
+        owner, before = self._owner, rollouts.replicas(replica_set)
+        annotations = {**(replica_set.metadata.annotations or {}), **rollouts.size_annotations(owner)}
+        if before == size and (not always or annotations == replica_set.metadata.annotations):
             return False
-        each.spec.replicas, each.metadata.annotations = size, annotations
-        await self._ctx.client.update(each)
+        replica_set.spec.replicas, replica_set.metadata.annotations = size, annotations
+        await self._ctx.client.update(replica_set)
         if before != size:
             way = "up" if before < size else "down"
-            note = f"Scaled {way} replica set {each.metadata.name} from {before} to {size}"
+            note = f"Scaled {way} replica set {replica_set.metadata.name} from {before} to {size}"
             self._ctx.events.record(owner, "Normal", "ScalingReplicaSet", "Scale", note)
         return True
 
@@ -289,18 +289,18 @@ class _Rollout:
         limit = self._owner.spec.revision_history_limit
         if limit is None or limit == _UNLIMITED:
             return False
-        alive = [each for each in self._old if each.metadata.deletion_timestamp is None]
-        alive.sort(key=lambda each: (rollouts.revision(each), rollouts.age(each)))
-        gone = [each for each in alive[: max(0, len(alive) - limit)] if _is_spent(each)]
-        for each in gone:
-            await self._ctx.client.delete(each, missing_ok=True)
+        alive = [replica_set for replica_set in self._old if replica_set.metadata.deletion_timestamp is None]
+        alive.sort(key=lambda replica_set: (rollouts.revision(replica_set), rollouts.age(replica_set)))
+        gone = [replica_set for replica_set in alive[: max(0, len(alive) - limit)] if _is_spent(replica_set)]
+        for replica_set in gone:
+            await self._ctx.client.delete(replica_set, missing_ok=True)
         return bool(gone)
 
 
-def _is_spent(each: ReplicaSet) -> bool:
-    status = each.status
-    seen = status is not None and (status.observed_generation or 0) >= (each.metadata.generation or 0)
-    return seen and status is not None and not status.replicas and rollouts.replicas(each) == 0
+def _is_spent(replica_set: ReplicaSet) -> bool:
+    status = replica_set.status
+    seen = status is not None and (status.observed_generation or 0) >= (replica_set.metadata.generation or 0)
+    return seen and status is not None and not status.replicas and rollouts.replicas(replica_set) == 0
 
 
 def _revision(owner: Deployment) -> str | None:

@@ -29,9 +29,9 @@ def is_finished(job: Job) -> bool:
 
 def finished_at(job: Job) -> datetime | None:
     """When a Job finished; None if it has not."""
-    for each in (job.status.conditions if job.status is not None else None) or ():
-        if each.type in {"Complete", "Failed"} and each.status == "True":
-            return each.last_transition_time
+    for condition in (job.status.conditions if job.status is not None else None) or ():
+        if condition.type in {"Complete", "Failed"} and condition.status == "True":
+            return condition.last_transition_time
     return None
 
 
@@ -66,21 +66,21 @@ def index_of(pod: Pod) -> int | None:
 
 def parse_indexes(text: str | None) -> set[int]:
     """Parse indexes such as ``0-2,5``."""
-    found: set[int] = set()
+    indexes: set[int] = set()
     for part in filter(None, (text or "").split(",")):
         first, _, last = part.partition("-")
-        found.update(range(int(first), int(last or first) + 1))
-    return found
+        indexes.update(range(int(first), int(last or first) + 1))
+    return indexes
 
 
 def print_indexes(indexes: Iterable[int]) -> str:
     """Format indexes as ``0-2,5``."""
     runs: list[list[int]] = []
-    for each in sorted(indexes):
-        if runs and runs[-1][-1] == each - 1:
-            runs[-1].append(each)
+    for index in sorted(indexes):
+        if runs and runs[-1][-1] == index - 1:
+            runs[-1].append(index)
         else:
-            runs.append([each])
+            runs.append([index])
     return ",".join(f"{run[0]}-{run[-1]}" if len(run) > 2 else ",".join(map(str, run)) for run in runs)
 
 
@@ -102,7 +102,7 @@ def with_condition(status: JobStatus, new: JobCondition) -> bool:
         return True
     if (present.status, present.reason, present.message) == (new.status, new.reason, new.message):
         return False
-    status.conditions = [new if each is present else each for each in status.conditions or ()]
+    status.conditions = [new if condition is present else condition for condition in status.conditions or ()]
     return True
 
 
@@ -126,7 +126,7 @@ class Tally:
         self.succeeded = (status.succeeded or 0) + len(succeeded) + len(self._succeeded)
         self.indexes = parse_indexes(status.completed_indexes)
         if is_indexed(job):
-            self.indexes |= {each for p in succeeded if (each := index_of(p)) is not None}
+            self.indexes |= {index for p in succeeded if (index := index_of(p)) is not None}
             self.succeeded = len(self.indexes)
 
     def _has_place(self, pod: Pod) -> bool:
@@ -157,11 +157,11 @@ class Tally:
 
 def _finished(pod: Pod) -> datetime | None:
     ends = [
-        each.state.terminated.finished_at
-        for each in (pod.status.container_statuses if pod.status is not None else None) or ()
-        if each.state is not None and each.state.terminated is not None
+        container.state.terminated.finished_at
+        for container in (pod.status.container_statuses if pod.status is not None else None) or ()
+        if container.state is not None and container.state.terminated is not None
     ]
-    known = [each for each in ends if each is not None]
+    known = [moment for moment in ends if moment is not None]
     return max(known) if known else pod.metadata.deletion_timestamp or pod.metadata.creation_timestamp
 
 
@@ -192,7 +192,7 @@ def _restarts_too_often(tally: Tally, limit: int) -> bool:
     for pod in tally.pods:
         if pods.phase(pod) in {"Running", "Pending"} and pod.status is not None:
             statuses = (*(pod.status.init_container_statuses or ()), *(pod.status.container_statuses or ()))
-            restarts += sum(each.restart_count or 0 for each in statuses)
+            restarts += sum(container.restart_count or 0 for container in statuses)
     return restarts > 0 if limit == 0 else restarts >= limit
 
 

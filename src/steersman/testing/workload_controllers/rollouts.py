@@ -52,7 +52,7 @@ def available(owner: ReplicaSet) -> int:
 
 def active(sets: Iterable[ReplicaSet]) -> list[ReplicaSet]:
     """The ReplicaSets that request Pods."""
-    return [each for each in sets if replicas(each) > 0]
+    return [replica_set for replica_set in sets if replicas(replica_set) > 0]
 
 
 def age(owner: ReplicaSet) -> tuple[datetime, str]:
@@ -91,7 +91,7 @@ def fenceposts(owner: Deployment) -> tuple[int, int]:
 def find_new(owner: Deployment, sets: Iterable[ReplicaSet]) -> ReplicaSet | None:
     """The oldest ReplicaSet with the template of the Deployment."""
     wanted = canonical(owner.spec.template)
-    return next((each for each in sorted(sets, key=age) if same_template(wanted, each)), None)
+    return next((replica_set for replica_set in sorted(sets, key=age) if same_template(wanted, replica_set)), None)
 
 
 def same_template(wanted: dict[str, object], owner: ReplicaSet) -> bool:
@@ -118,17 +118,17 @@ def old_sizes(owner: Deployment, new: ReplicaSet, old: Sequence[ReplicaSet]) -> 
 
     Unhealthy Pods are removed first: they serve nothing and would block the rollout.
     """
-    sizes = {each.metadata.name or "": replicas(each) for each in sorted(active(old), key=age)}
-    healthy = {each.metadata.name or "": available(each) for each in old}
+    sizes = {replica_set.metadata.name or "": replicas(replica_set) for replica_set in sorted(active(old), key=age)}
+    healthy = {replica_set.metadata.name or "": available(replica_set) for replica_set in old}
     least = replicas(owner) - fenceposts(owner)[1]
     budget = sum(sizes.values()) + replicas(new) - least - (replicas(new) - available(new))
     if not sizes or budget <= 0:
         return {}
-    found = dict(sizes)
+    reduced = dict(sizes)
     for name, size in sizes.items():
         if size != healthy[name]:
             cut = min(budget, size - healthy[name])
-            found[name] -= cut
+            reduced[name] -= cut
             budget -= cut
         if budget <= 0:
             break
@@ -136,10 +136,10 @@ def old_sizes(owner: Deployment, new: ReplicaSet, old: Sequence[ReplicaSet]) -> 
     for name in sizes:
         if spare <= 0:
             break
-        cut = min(found[name], spare)
-        found[name] -= cut
+        cut = min(reduced[name], spare)
+        reduced[name] -= cut
         spare -= cut
-    return {name: size for name, size in found.items() if size != sizes[name]}
+    return {name: size for name, size in reduced.items() if size != sizes[name]}
 
 
 def scaled_sizes(owner: Deployment, new: ReplicaSet | None, old: Sequence[ReplicaSet]) -> dict[str, int]:
@@ -150,7 +150,7 @@ def scaled_sizes(owner: Deployment, new: ReplicaSet | None, old: Sequence[Replic
         chosen = busy[0] if busy else new if new is not None else max(old, key=age, default=None)
         return {} if chosen is None else {chosen.metadata.name or "": replicas(owner)}
     if new is not None and _is_saturated(owner, new):
-        return {each.metadata.name or "": 0 for each in active(old)}
+        return {replica_set.metadata.name or "": 0 for replica_set in active(old)}
     return _proportions(owner, busy) if is_rolling(owner) else {}
 
 
@@ -165,26 +165,26 @@ def _proportions(owner: Deployment, busy: list[ReplicaSet]) -> dict[str, int]:
     # Largest first; of equal size, new ones grow and old ones shrink first.
     ordered = sorted(sorted(busy, key=age, reverse=to_add > 0), key=replicas, reverse=True)
     sizes: dict[str, int] = {}
-    for each in ordered:
+    for replica_set in ordered:
         share = 0
         if to_add not in {0, added}:
-            fraction, left = _fraction(owner, each), to_add - added
+            fraction, left = _fraction(owner, replica_set), to_add - added
             share = min(fraction, left) if to_add > 0 else max(fraction, left)
-        sizes[each.metadata.name or ""] = replicas(each) + share
+        sizes[replica_set.metadata.name or ""] = replicas(replica_set) + share
         added += share
     first = ordered[0].metadata.name or ""
     sizes[first] = max(0, sizes[first] + to_add - added)
     return sizes
 
 
-def _fraction(owner: Deployment, each: ReplicaSet) -> int:
+def _fraction(owner: Deployment, replica_set: ReplicaSet) -> int:
     if replicas(owner) == 0:
-        return -replicas(each)
-    before = _number(each, MAXIMUM) or (owner.status.replicas if owner.status is not None else 0) or 0
+        return -replicas(replica_set)
+    before = _number(replica_set, MAXIMUM) or (owner.status.replicas if owner.status is not None else 0) or 0
     if before == 0:
         return 0
-    size = replicas(each) * (replicas(owner) + fenceposts(owner)[0]) / before
-    return math.floor(size + 0.5) - replicas(each)
+    size = replicas(replica_set) * (replicas(owner) + fenceposts(owner)[0]) / before
+    return math.floor(size + 0.5) - replicas(replica_set)
 
 
 def _number(owner: ReplicaSet, annotation: str) -> int | None:
@@ -194,8 +194,8 @@ def _number(owner: ReplicaSet, annotation: str) -> int | None:
 
 def is_scaled(owner: Deployment, sets: Iterable[ReplicaSet]) -> bool:
     """Whether the Deployment was scaled since its ReplicaSets were last sized."""
-    wanted = [_number(each, DESIRED) for each in active(sets)]
-    return any(each is not None and each != replicas(owner) for each in wanted)
+    wanted = [_number(replica_set, DESIRED) for replica_set in active(sets)]
+    return any(size is not None and size != replicas(owner) for size in wanted)
 
 
 def size_annotations(owner: Deployment) -> dict[str, str]:
@@ -205,16 +205,17 @@ def size_annotations(owner: Deployment) -> dict[str, str]:
 
 def new_annotations(owner: Deployment, present: dict[str, str], number: int) -> dict[str, str]:
     """The annotations of the new ReplicaSet, whose revision is ``number`` or higher."""
-    found = present | {name: text for name, text in (owner.metadata.annotations or {}).items() if name not in _OWN}
+    inherited = {name: text for name, text in (owner.metadata.annotations or {}).items() if name not in _OWN}
+    annotations = present | inherited
     before = present.get(REVISION, "")
     if before and not before.isdecimal():
-        return found
+        return annotations
     if int(before or 0) >= number:
-        return found
-    found[REVISION] = str(number)
+        return annotations
+    annotations[REVISION] = str(number)
     if before:
         history = [*filter(None, present.get(HISTORY, "").split(",")), before]
         while len(",".join(history)) > _HISTORY_CHARACTERS and len(history) > 1:
             del history[0]
-        found[HISTORY] = ",".join(history)
-    return found
+        annotations[HISTORY] = ",".join(history)
+    return annotations

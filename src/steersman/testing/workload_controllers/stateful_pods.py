@@ -39,8 +39,8 @@ def start(owner: StatefulSet) -> int:
 
 def ordinal(owner: StatefulSet, pod: Pod) -> int:
     """The ordinal of a Pod; -1 if its name does not belong to the StatefulSet."""
-    found = _ORDINAL.fullmatch(pod.metadata.name or "")
-    return int(found[2]) if found is not None and found[1] == owner.metadata.name else -1
+    match = _ORDINAL.fullmatch(pod.metadata.name or "")
+    return int(match[2]) if match is not None and match[1] == owner.metadata.name else -1
 
 
 def is_in_range(owner: StatefulSet, pod: Pod) -> bool:
@@ -73,23 +73,23 @@ def give_identity(owner: StatefulSet, pod: Pod, number: int) -> None:
 
 def give_volumes(owner: StatefulSet, pod: Pod, number: int) -> None:
     """Mount the claims of an ordinal, replacing volumes of the same names."""
-    claims = {_template_name(each): claim_name(owner, each, number) for each in templates(owner)}
+    claims = {_template_name(template): claim_name(owner, template, number) for template in templates(owner)}
     volumes = [
         Volume(name=name, persistent_volume_claim=PersistentVolumeClaimVolumeSource(claim_name=claim))
         for name, claim in claims.items()
     ]
-    pod.spec.volumes = [*volumes, *(each for each in pod.spec.volumes or () if each.name not in claims)] or None
+    pod.spec.volumes = [*volumes, *(volume for volume in pod.spec.volumes or () if volume.name not in claims)] or None
 
 
 def matches(owner: StatefulSet, pod: Pod) -> bool:
     """Whether a Pod has the label and the volumes of its ordinal."""
     number = ordinal(owner, pod)
     mounted = {
-        each.name: each.persistent_volume_claim.claim_name
-        for each in pod.spec.volumes or ()
-        if each.persistent_volume_claim is not None
+        volume.name: volume.persistent_volume_claim.claim_name
+        for volume in pod.spec.volumes or ()
+        if volume.persistent_volume_claim is not None
     }
-    claims = {_template_name(each): claim_name(owner, each, number) for each in templates(owner)}
+    claims = {_template_name(template): claim_name(owner, template, number) for template in templates(owner)}
     return (pod.metadata.labels or {}).get(_NAME) == pod.metadata.name and claims.items() <= mounted.items()
 
 
@@ -129,8 +129,8 @@ def claim_owners(owner: StatefulSet, claim: PersistentVolumeClaim, pod: Pod) -> 
     scaled = policy is not None and policy.when_scaled == "Delete"
     deleted = policy is not None and policy.when_deleted == "Delete"
     ours = {owner.metadata.uid, pod.metadata.uid}
-    others = [each for each in present if each.uid not in ours]
-    if (scaled or deleted) and any(each.controller for each in others):
+    others = [reference for reference in present if reference.uid not in ours]
+    if (scaled or deleted) and any(reference.controller for reference in others):
         return others
     if scaled and not is_in_range(owner, pod):
         return [*others, owner_reference(pod)]
@@ -140,7 +140,7 @@ def claim_owners(owner: StatefulSet, claim: PersistentVolumeClaim, pod: Pod) -> 
 def is_stale(claim: PersistentVolumeClaim, owner: Object) -> bool:
     """Whether a claim refers to an earlier owner of the same name."""
     return any(
-        (each.api_version, each.kind, each.name) == (owner.api_version, owner.kind, owner.metadata.name)
-        and each.uid != owner.metadata.uid
-        for each in claim.metadata.owner_references or ()
+        (reference.api_version, reference.kind, reference.name) == (owner.api_version, owner.kind, owner.metadata.name)
+        and reference.uid != owner.metadata.uid
+        for reference in claim.metadata.owner_references or ()
     )
