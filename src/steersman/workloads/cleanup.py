@@ -79,19 +79,20 @@ class _Graph:
         template: dict[str, Any] = spec.get("template") or {}
         declared: dict[str, Any] = (template.get("spec") or spec).get("steersman") or {}
         annotations: dict[str, str] = (template or tree["metadata"]).get("annotations") or {}
-        self._needs[subject] = [_Subject(each["kind"], each["name"]) for each in declared.get("dependsOn") or ()]
+        dependencies: list[dict[str, Any]] = declared.get("dependsOn") or []
+        self._needs[subject] = [_Subject(dependency["kind"], dependency["name"]) for dependency in dependencies]
         self._products[subject] = [_Subject("Service", name) for name in _service_names(annotations)]
-        for each in self._needs[subject]:
-            self._needed_by.setdefault(each, set()).add(subject)
-        for each in self._products[subject]:
-            self._producers.setdefault(each, set()).add(subject)
+        for need in self._needs[subject]:
+            self._needed_by.setdefault(need, set()).add(subject)
+        for product in self._products[subject]:
+            self._producers.setdefault(product, set()).add(subject)
 
     def remove(self, subject: _Subject) -> None:
         """Forget an object."""
-        for each in self._needs.pop(subject, ()):
-            self._needed_by[each].discard(subject)
-        for each in self._products.pop(subject, ()):
-            self._producers[each].discard(subject)
+        for need in self._needs.pop(subject, ()):
+            self._needed_by[need].discard(subject)
+        for product in self._products.pop(subject, ()):
+            self._producers[product].discard(subject)
 
     def dependents(self, subject: _Subject) -> set[_Subject]:
         """The direct dependents of an object, without its own dependencies: a cycle has no order."""
@@ -200,8 +201,8 @@ class _Cleanup:
                             is_complete = True
                             self._synced.add(gvk.kind)
                             self._changed.set()
-                            for each in [each for each in self._of_kind[gvk.kind] if each not in seen]:
-                                self._drop(each)
+                            for gone in [gone for gone in self._of_kind[gvk.kind] if gone not in seen]:
+                                self._drop(gone)
                         case _:
                             continue
                     if is_complete and not self._of_kind[gvk.kind]:

@@ -164,29 +164,29 @@ class CommandLineRunner:
         """Remove the leftovers of a kind, and add their names. Returns why some of recorded sessions may be left."""
         problems: list[ContainerRuntimeError] = []
         try:
-            found = [
-                each
-                for each in await self._labeled(kind, read)
-                if each.labels[SESSION] in recorded or is_leftover(each.labels, self.reaper.creator)
+            leftovers = [
+                item
+                for item in await self._labeled(kind, read)
+                if item.labels[SESSION] in recorded or is_leftover(item.labels, self.reaper.creator)
             ]
         except RuntimeUnavailable:
             raise
         except ContainerRuntimeError as error:
             return [error]
         # Containers all at once: each may take its stop timeout.
-        parts = [found] if found and kind == "container" else [[each] for each in found]
+        parts = [leftovers] if leftovers and kind == "container" else [[item] for item in leftovers]
         command = ("rm", "--force", "--volumes") if kind == "container" else (kind, "rm")
         for part in parts:
-            names = [each.id if isinstance(each, ContainerFacts) else each.name for each in part]
+            names = [item.id if isinstance(item, ContainerFacts) else item.name for item in part]
             try:
                 with suppress(Missing):
                     await self._run(*command, *names, within=_LONG)
-                removed += [each.name for each in part]
+                removed += [item.name for item in part]
             except RuntimeUnavailable:
                 raise
             except ContainerRuntimeError as error:
                 _log.debug("a leftover of a killed session stays: %s", error)
-                if any(each.labels[SESSION] in recorded for each in part):
+                if any(item.labels[SESSION] in recorded for item in part):
                     problems.append(error)
         return problems
 
@@ -282,8 +282,8 @@ class CommandLineRunner:
             container = await self._create_container(await self._with_gateway(launch), env)
         if launch.bound:
             self.reaper.made(container)
-        for each in (launch.networks or ())[1:]:
-            await self.connect(each.network, container, each.aliases)
+        for network in (launch.networks or ())[1:]:
+            await self.connect(network.network, container, network.aliases)
         return container
 
     async def _create_container(self, launch: ContainerLaunch, env: Environment) -> str:

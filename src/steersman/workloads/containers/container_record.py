@@ -53,32 +53,32 @@ class ContainerRecord:
 
     def read(self) -> set[str]:
         """The containers of this runtime."""
-        return {each for each in self._own() if is_identity(each)}
+        return {entry for entry in self._own() if is_identity(entry)}
 
     def sessions(self) -> Mapping[str, Creator | None]:
         """The sessions that may have left something in this runtime, and those that run, with their creators.
 
         The creator is None if it cannot be read.
         """
-        return dict(_session(each) for each in self._own() if each.startswith(_SESSION))
+        return dict(_session(entry) for entry in self._own() if entry.startswith(_SESSION))
 
     def end(self, sessions: set[str]) -> None:
         """Drop sessions: nothing that they made is left."""
-        self.remove({each for each in self._own() if each.startswith(_SESSION) and _session(each)[0] in sessions})
+        self.remove({entry for entry in self._own() if entry.startswith(_SESSION) and _session(entry)[0] in sessions})
 
     def remove(self, containers: set[str]) -> None:
         """Drop containers of this runtime; the file goes with the last one."""
-        removed = {(self._runtime, each) for each in containers}
+        removed = {(self._runtime, container) for container in containers}
         lines = self._read()
         if lines is None:
             return  # it cannot be read at this moment, and may have others
-        left = [each for each in lines if each not in removed]
+        left = [line for line in lines if line not in removed]
         if self._file is None or (left and len(left) == len(lines)):
             return
         with suppress(OSError):
             if left:
                 # A kill in between must not lose the others.
-                write_private(self._file, b"".join(_line(*each) for each in left))
+                write_private(self._file, b"".join(_line(*line) for line in left))
             else:
                 self._file.unlink()
 
@@ -87,7 +87,7 @@ class ContainerRecord:
 
     def _own(self) -> set[str]:
         """The containers and sessions of this runtime."""
-        return {each for runtime, each in self._read() or () if runtime == self._runtime}
+        return {entry for runtime, entry in self._read() or () if runtime == self._runtime}
 
 
 def recorded_runtimes(file: Path) -> set[str] | None:
@@ -103,8 +103,8 @@ def recorded_runtimes(file: Path) -> set[str] | None:
 
 def _session(entry: str) -> tuple[str, Creator | None]:
     """The name of a session, and its creator."""
-    creator, found, name = entry.removeprefix(_SESSION).partition("=")
-    return (name, Creator.parse(creator)) if found else (creator, None)
+    creator, separator, name = entry.removeprefix(_SESSION).partition("=")
+    return (name, Creator.parse(creator)) if separator else (creator, None)
 
 
 def _read(file: Path) -> list[tuple[str, str]] | None:
@@ -119,11 +119,11 @@ def _read(file: Path) -> list[tuple[str, str]] | None:
         return None
     parts = [line.rpartition(" ") for line in lines]
     return [
-        (runtime or _UNNAMED, each)
-        for runtime, _, each in parts
-        if (runtime in _RUNTIMES and each.startswith(_SESSION)) or (runtime in {"", *_RUNTIMES} and is_identity(each))
+        (runtime or _UNNAMED, entry)
+        for runtime, _, entry in parts
+        if (runtime in _RUNTIMES and entry.startswith(_SESSION)) or (runtime in {"", *_RUNTIMES} and is_identity(entry))
     ]
 
 
-def _line(runtime: str, each: str) -> bytes:
-    return f"{runtime} {each}\n".encode()
+def _line(runtime: str, entry: str) -> bytes:
+    return f"{runtime} {entry}\n".encode()

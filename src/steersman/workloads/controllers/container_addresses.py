@@ -44,7 +44,7 @@ def connections_of(spec: ContainerSpec) -> list[NetworkConnection]:
 
 def aliases_of(container: Container, connection: NetworkConnection) -> tuple[str, ...]:
     """The names of a container in a network: its own, those of its services, and those of its spec."""
-    served = (each.service_name for each in producers(container))
+    served = (producer.service_name for producer in producers(container))
     return tuple(dict.fromkeys((*(connection.aliases or ()), container.key.name, *served)))
 
 
@@ -60,24 +60,24 @@ class ContainerAddresses:
         """The networks to join, all of which exist; None for the runtime's own. Raises `NotYet`."""
         if container.spec.networks is None and reuses(container.spec):
             return None
-        found: list[Attachment] = []
-        for each in connections_of(container.spec):
-            wait("ContainerNetwork", each.name)
-            network = await ctx.client.find(ContainerNetwork, Key("", each.name))
+        attachments: list[Attachment] = []
+        for connection in connections_of(container.spec):
+            wait("ContainerNetwork", connection.name)
+            network = await ctx.client.find(ContainerNetwork, Key("", connection.name))
             if network is None and container.spec.networks is None:
                 await _create_default(ctx)
             status = network.status if network is not None else None
             if status is None or status.state != "Running" or not status.network_name:
                 why = f": {status.message}" if status is not None and status.message else ""
-                raise NotYet(f"ContainerNetwork {each.name} to run{why}")
-            found.append(Attachment(status.network_name, aliases_of(container, each)))
-        return found
+                raise NotYet(f"ContainerNetwork {connection.name} to run{why}")
+            attachments.append(Attachment(status.network_name, aliases_of(container, connection)))
+        return attachments
 
     async def of_templates(self, ctx: Context, container: Container, wait: Wait) -> Addresses:
         """The addresses that templates can name, as seen from inside the container."""
         serving = {
-            each.service_name: Address(each.address or "0.0.0.0", each.port or _first_port(container))  # noqa: S104 - inside
-            for each in producers(container)
+            producer.service_name: Address(producer.address or "0.0.0.0", producer.port or _first_port(container))  # noqa: S104 - inside
+            for producer in producers(container)
         }
         reached: dict[str, Address] = {}
         inside = await self._inside(ctx, container)
@@ -96,13 +96,13 @@ class ContainerAddresses:
     async def hosts(self, ctx: Context, container: Container) -> dict[str, str]:
         """The names of services that are reached through the gateway of the first network, and its address."""
         inside = await self._inside(ctx, container)
-        services = [each.key.name for each in await ctx.client.list(Service)]
+        services = [service.key.name for service in await ctx.client.list(Service)]
         self.known = {}
-        for each in await ctx.client.list(Service):
-            if each.status is None or unserved(each):
+        for service in await ctx.client.list(Service):
+            if service.status is None or unserved(service):
                 continue
-            if each.status.effective_address and each.status.effective_port:
-                self.known[each.key.name] = Address(each.status.effective_address, each.status.effective_port)
+            if service.status.effective_address and service.status.effective_port:
+                self.known[service.key.name] = Address(service.status.effective_address, service.status.effective_port)
         gateway = ""
         for connection in connections_of(container.spec)[:1]:
             network = await ctx.client.find(ContainerNetwork, Key("", connection.name))
@@ -119,19 +119,20 @@ class ContainerAddresses:
 
     async def _inside(self, ctx: Context, container: Container) -> dict[str, int]:
         """The services that other containers of a shared network serve, and their ports inside."""
-        ours = {each.name for each in connections_of(container.spec)}
-        found: dict[str, int] = {}
+        ours = {connection.name for connection in connections_of(container.spec)}
+        ports: dict[str, int] = {}
         for other in await ctx.client.list(Container):
-            if ours & {each.name for each in connections_of(other.spec)}:
+            if ours & {connection.name for connection in connections_of(other.spec)}:
                 try:
-                    found |= {each.service_name: each.port or _first_port(other) for each in producers(other)}
+                    for producer in producers(other):
+                        ports[producer.service_name] = producer.port or _first_port(other)
                 except InvalidProducers:
                     continue
-        return {name: port for name, port in found.items() if port}
+        return {name: port for name, port in ports.items() if port}
 
 
 def _first_port(container: Container) -> int:
-    return next((each.container_port for each in container.spec.ports or ()), 0)
+    return next((port.container_port for port in container.spec.ports or ()), 0)
 
 
 async def _create_default(ctx: Context) -> None:

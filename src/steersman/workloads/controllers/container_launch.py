@@ -93,7 +93,7 @@ def prepare(spec: ContainerSpec, files: EnvFiles, addresses: Addresses) -> Prepa
     """The variables and arguments. Raises `NotYet` and `TemplateError`."""
     given = [files[path] for path in spec.env_files or ()]
     env = effective_environment({}, given, spec.env or [], lambda text: expand(text, addresses))
-    return Prepared(env, tuple(expand(each, addresses) for each in spec.args or ()))
+    return Prepared(env, tuple(expand(arg, addresses) for arg in spec.args or ()))
 
 
 def container_lifecycle_key(spec: ContainerSpec, files: EnvFiles) -> str:
@@ -102,7 +102,7 @@ def container_lifecycle_key(spec: ContainerSpec, files: EnvFiles) -> str:
         return spec.lifecycle_key
     tree = msgspec.json.decode(encode(spec))
     launched: dict[str, object] = {name: tree[name] for name in _LAUNCHED_WITH if tree.get(name) is not None}
-    launched["env"] = sorted((each.name, each.value) for each in spec.env or ())
+    launched["env"] = sorted((variable.name, variable.value) for variable in spec.env or ())
     launched["envFiles"] = [files[path] for path in spec.env_files or ()]
     return hashlib.sha256(msgspec.json.encode(launched, order="sorted")).hexdigest()[:32]
 
@@ -124,7 +124,7 @@ def launch_of(
     """What to create. ``ports`` has host ports for those that the spec leaves open, by the port of the container."""
     spec = container.spec
     attach = attach_of(spec)
-    labels = {each.key: each.value for each in spec.labels or ()}
+    labels = {label.key: label.value for label in spec.labels or ()}
     labels |= {NAME: container.key.name, UID: container.uid, LIFECYCLE_KEY: lifecycle_key}
     return ContainerLaunch(
         name=name_of(container),
@@ -134,17 +134,17 @@ def launch_of(
         env=prepared.env,
         labels=labels,
         mounts=[
-            Mount(type=each.type, source=each.source, target=each.target, read_only=each.read_only)
-            for each in spec.volume_mounts or ()
+            Mount(type=mount.type, source=mount.source, target=mount.target, read_only=mount.read_only)
+            for mount in spec.volume_mounts or ()
         ],
         ports=[
             PublishedPort(
-                container_port=each.container_port,
-                host_port=each.host_port or ports.get(each.container_port, 0),
-                host_ip=each.host_ip or "127.0.0.1",
-                protocol="udp" if each.protocol == "UDP" else "tcp",
+                container_port=port.container_port,
+                host_port=port.host_port or ports.get(port.container_port, 0),
+                host_ip=port.host_ip or "127.0.0.1",
+                protocol="udp" if port.protocol == "UDP" else "tcp",
             )
-            for each in spec.ports or ()
+            for port in spec.ports or ()
         ],
         networks=networks,
         hosts=hosts,
@@ -163,23 +163,23 @@ def build_of(container: Container) -> ImageBuild:
     assert build is not None
     secrets: list[tuple[str, str]] = []
     env: dict[str, str] = {}
-    for each in build.secrets or ():
-        if each.type == "file":
-            secrets.append((each.id, f"src={each.source or ''}"))
+    for secret in build.secrets or ():
+        if secret.type == "file":
+            secrets.append((secret.id, f"src={secret.source or ''}"))
         else:
-            variable = each.source or each.id
-            secrets.append((each.id, f"env={variable}"))
-            if each.value:
-                env[variable] = each.value
+            variable = secret.source or secret.id
+            secrets.append((secret.id, f"env={variable}"))
+            if secret.value:
+                env[variable] = secret.value
     return ImageBuild(
         context=build.context,
         tags=(*(build.tags or ()), image_of(container)),
         dockerfile=build.dockerfile or "",
-        args={each.name: each.value for each in build.args or ()},
+        args={arg.name: arg.value for arg in build.args or ()},
         secrets=secrets,
         env=env,
         stage=build.stage or "",
-        labels={each.key: each.value for each in build.labels or ()},
+        labels={label.key: label.value for label in build.labels or ()},
         platform=build.platform or "",
         pull=container.spec.pull_policy == "always",
     )
@@ -188,12 +188,12 @@ def build_of(container: Container) -> ImageBuild:
 def served_at(container: Container, facts: ContainerFacts) -> dict[str, tuple[str, int]]:
     """Where the host reaches each service that a container serves: a published port, or its address in a network."""
     published = [(port, at) for (port, protocol), at in sorted(facts.ports.items()) if protocol == "tcp"]
-    addresses = [each.address for each in facts.networks.values() if each.address]
+    addresses = [network.address for network in facts.networks.values() if network.address]
     served: dict[str, tuple[str, int]] = {}
-    for each in producers(container):
-        at = next((at for port, at in published if each.port in {None, port}), None)
+    for producer in producers(container):
+        at = next((at for port, at in published if producer.port in {None, port}), None)
         if at is not None:
-            served[each.service_name] = (local_address(at[0]), at[1])
-        elif each.port is not None and addresses:
-            served[each.service_name] = (addresses[0], each.port)
+            served[producer.service_name] = (local_address(at[0]), at[1])
+        elif producer.port is not None and addresses:
+            served[producer.service_name] = (addresses[0], producer.port)
     return served
