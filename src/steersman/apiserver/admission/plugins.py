@@ -182,7 +182,7 @@ class Admission:
 
     def add(self, *plugins: Plugin | AdmissionFunction) -> None:
         """Add plugins after the others."""
-        self._plugins += (each if isinstance(each, Plugin) else _Function(each) for each in plugins)
+        self._plugins += (plugin if isinstance(plugin, Plugin) else _Function(plugin) for plugin in plugins)
         self._called.clear()
 
     def add_last(self, plugin: Plugin) -> None:
@@ -198,15 +198,15 @@ class Admission:
     async def admit(self, attributes: Attributes) -> None:
         """Call `admit` of every plugin; once more if one of them wants that."""
         admitting, _ = self._find(attributes)
-        await self._call("admit", attributes, [each.admit for each in admitting])
+        await self._call("admit", attributes, [plugin.admit for plugin in admitting])
         if attributes.wants_reinvocation:
             attributes.is_reinvocation = True
-            await self._call("admit", attributes, [each.admit for each in admitting])
+            await self._call("admit", attributes, [plugin.admit for plugin in admitting])
 
     async def validate(self, attributes: Attributes) -> None:
         """Call `validate` of every plugin."""
         _, validating = self._find(attributes)
-        await self._call("validate", attributes, [each.validate for each in validating])
+        await self._call("validate", attributes, [plugin.validate for plugin in validating])
 
     async def _call(self, step: str, attributes: Attributes, functions: Sequence[AdmissionFunction]) -> None:
         loop = asyncio.get_running_loop()
@@ -222,16 +222,20 @@ class Admission:
     def _find(self, attributes: Attributes) -> tuple[Sequence[Plugin], Sequence[Plugin]]:
         definition = attributes.definition
         key = (attributes.operation, definition.gvk.group, definition.resource)
-        found = self._called.get(key)
-        if found is None:
+        handlers = self._called.get(key)
+        if handlers is None:
             if len(self._called) >= _CALLED_MAX:
                 self._called.clear()
-            own = [each for each in (*self._plugins, *self._last, *self._guards) if _concerns(each, *key)]
-            found = self._called[key] = (
-                [each for each in own if type(each).admit is not Plugin.admit],
-                [each for each in own if type(each).validate is not Plugin.validate and each not in self._guards],
+            own = [plugin for plugin in (*self._plugins, *self._last, *self._guards) if _concerns(plugin, *key)]
+            handlers = self._called[key] = (
+                [plugin for plugin in own if type(plugin).admit is not Plugin.admit],
+                [
+                    plugin
+                    for plugin in own
+                    if type(plugin).validate is not Plugin.validate and plugin not in self._guards
+                ],
             )
-        return found
+        return handlers
 
 
 def _concerns(plugin: Plugin, operation: AdmissionOperation, group: str, resource: str) -> bool:

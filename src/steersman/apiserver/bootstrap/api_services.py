@@ -42,7 +42,7 @@ class ApiServices:
         """Record the current state of a definition; None if it was deleted."""
         spec: Tree = {} if crd is None else crd["spec"]
         versions: list[Tree] = spec.get("versions") or []
-        after = frozenset(GroupVersion(spec["group"], each["name"]) for each in versions if each.get("served"))
+        after = frozenset(GroupVersion(spec["group"], version["name"]) for version in versions if version.get("served"))
         before = self._served.get(name, frozenset())
         if after == before:
             return
@@ -86,5 +86,5 @@ def _object(version: GroupVersion) -> bytes:
 
 
 def _example() -> Template:
-    found = next(each for each in read_templates("objects") if each.resource == "apiservices")
-    return next(each for each in found.templates if each.key == "v1.apps")
+    resource = next(entry for entry in read_templates("objects") if entry.resource == "apiservices")
+    return next(template for template in resource.templates if template.key == "v1.apps")

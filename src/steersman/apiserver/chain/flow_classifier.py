@@ -92,12 +92,12 @@ class _Rule(msgspec.Struct, frozen=True, rename="camel"):
     non_resource_rules: list[_PathRule] = []
 
     def matches(self, user: User, info: RequestInfo) -> bool:
-        if not any(each.matches(user) for each in self.subjects):
+        if not any(subject.matches(user) for subject in self.subjects):
             return False
         rules: Sequence[_ResourceRule | _PathRule] = (
             self.resource_rules if info.is_resource else self.non_resource_rules
         )
-        return any(each.matches(info) for each in rules)
+        return any(rule.matches(info) for rule in rules)
 
 
 class _Spec(msgspec.Struct, frozen=True, rename="camel"):
@@ -166,13 +166,13 @@ class FlowClassifier:
         namespace = info.namespace if info.namespace in self._named else bool(info.namespace)
         about = (info.group, info.resource, info.subresource, namespace) if info.is_resource else (info.path,)
         key = (user.name, user.groups, info.verb, about)
-        found = self._classified.get(key)
-        if found is None:
+        headers = self._classified.get(key)
+        if headers is None:
             if len(self._classified) >= _CACHED_MAX:
                 self._classified.clear()
-            matching = (headers for headers, rules in self._schemas if any(each.matches(user, info) for each in rules))
-            found = self._classified[key] = next(matching, self._others)
-        return found
+            matching = (headers for headers, rules in self._schemas if any(rule.matches(user, info) for rule in rules))
+            headers = self._classified[key] = next(matching, self._others)
+        return headers
 
     async def _read(self) -> None:
         self._classified.clear()
@@ -192,7 +192,8 @@ class FlowClassifier:
                     await write_condition(self._storage, record, condition)
         schemas.sort(key=lambda each: (each.spec.matching_precedence, each.metadata.name))
         rules = [rule for each in schemas for rule in each.spec.rules]
-        self._named = {name for rule in rules for each in rule.resource_rules for name in each.namespaces}
+        resource_rules = [resource_rule for rule in rules for resource_rule in rule.resource_rules]
+        self._named = {name for resource_rule in resource_rules for name in resource_rule.namespaces}
         self._schemas, self._others = [], ()
         for each in schemas:
             uid = levels.get(each.spec.priority_level_configuration.name)

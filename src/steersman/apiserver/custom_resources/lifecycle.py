@@ -208,30 +208,35 @@ class CustomResources:
         known = self._known[name] = _Known(record.modified, crd)
         if _is_served(crd):
             known.definitions = self._definitions(name, crd, since=record.modified)
-        served = {each.gvk.version for each in known.definitions}
-        for each in before.definitions if before is not None else ():
-            if each.gvk.version not in served:
-                registry.remove(each.gvk.group, each.gvk.version, each.resource)
+        served = {definition.gvk.version for definition in known.definitions}
+        for definition in before.definitions if before is not None else ():
+            if definition.gvk.version not in served:
+                registry.remove(definition.gvk.group, definition.gvk.version, definition.resource)
         if before is not None and before.definitions:
             feed.renew(before.definitions[0].prefix)
-        for each in known.definitions:
-            registry.add(each)
+        for definition in known.definitions:
+            registry.add(definition)
 
     def _definitions(self, name: str, crd: Tree, *, since: int) -> list[Definition]:
         """The served definitions, without the server's own kinds and damaged definitions."""
         try:
-            made = definitions_of(crd, extension=self._extensions.get(name, NONE), since=since, caller=self._caller)
+            extension = self._extensions.get(name, NONE)
+            definitions = definitions_of(crd, extension=extension, since=since, caller=self._caller)
         except (LookupError, TypeError, ValueError, AttributeError):
             _log.exception("the stored definition %s cannot be served", name)
             return []
-        found = ((each, self._backend.registry.find(each.gvk.group, each.gvk.version, each.resource)) for each in made)
-        return [each for each, there in found if there is None or there.custom]
+        return [definition for definition in definitions if not self._is_builtin(definition)]
+
+    def _is_builtin(self, definition: Definition) -> bool:
+        """Whether a built-in resource has the place of a definition."""
+        registered = self._backend.registry.find(definition.gvk.group, definition.gvk.version, definition.resource)
+        return registered is not None and not registered.custom
 
     def _withdraw(self, name: str) -> None:
         known = self._known.pop(name)
-        for each in known.definitions:
-            self._backend.registry.remove(each.gvk.group, each.gvk.version, each.resource)
-            self._backend.feed.renew(each.prefix)
+        for definition in known.definitions:
+            self._backend.registry.remove(definition.gvk.group, definition.gvk.version, definition.resource)
+            self._backend.feed.renew(definition.prefix)
 
     async def _judge(self) -> bool:
         """Write one pending condition. Returns whether there was one. Also starts the deletion of deleted definitions."""

@@ -76,15 +76,16 @@ def verbs_of(definition: Definition) -> tuple[str, ...]:
 
 def subresources_of(definition: Definition) -> list[ServedSubresource]:
     """The subresources of a resource, in discovery's order."""
-    found: list[ServedSubresource] = []
+    subresources: list[ServedSubresource] = []
     if definition.has_status:
-        found.append(ServedSubresource("status", definition.gvk, _READ_AND_WRITE))
+        subresources.append(ServedSubresource("status", definition.gvk, _READ_AND_WRITE))
     if definition.scale is not None:
-        found.append(ServedSubresource("scale", _SCALE, _READ_AND_WRITE))
-    found += [
-        ServedSubresource(name, each.gvk, tuple(sorted(each.verbs))) for name, each in definition.subresources.items()
+        subresources.append(ServedSubresource("scale", _SCALE, _READ_AND_WRITE))
+    subresources += [
+        ServedSubresource(name, subresource.gvk, tuple(sorted(subresource.verbs)))
+        for name, subresource in definition.subresources.items()
     ]
-    return found if definition.custom else sorted(found)
+    return subresources if definition.custom else sorted(subresources)
 
 
 class Snapshot:
@@ -102,7 +103,7 @@ class Snapshot:
                 version: sorted(unordered[group][version], key=lambda each: each.resource)
                 for version in sorted(unordered[group], key=version_order)
             }
-            for group in sorted(unordered, key=lambda each: (_PRIORITY.get(each, len(_GROUPS)), each))
+            for group in sorted(unordered, key=lambda name: (_PRIORITY.get(name, len(_GROUPS)), name))
         }
         self._documents: dict[str, bytes] = {}
 
@@ -117,14 +118,14 @@ class Snapshot:
     def is_builtin(self, group: str) -> bool:
         """Whether a group has resources that are not custom."""
         versions = self.groups.get(group, {})
-        return any(not definition.custom for found in versions.values() for definition in found)
+        return any(not definition.custom for definitions in versions.values() for definition in definitions)
 
     def document(self, name: str, make: Callable[[], bytes]) -> bytes:
         """A document of this snapshot, made on first use."""
-        found = self._documents.get(name)
-        if found is None:
-            found = self._documents[name] = make()
-        return found
+        document = self._documents.get(name)
+        if document is None:
+            document = self._documents[name] = make()
+        return document
 
     def storage_version_hash(self, definition: Definition) -> str:
         """The hash of the version in which objects are stored; empty for resources that are not stored."""
@@ -141,8 +142,8 @@ class Snapshot:
         if definition.storage_version:
             return GroupVersionKind(group, definition.storage_version, kind)
         for version, definitions in self.groups.get(group, {}).items():
-            for each in definitions:
-                if each.prefix == definition.prefix and each.gvk.kind == kind and each.conversion is None:
+            for other in definitions:
+                if other.prefix == definition.prefix and other.gvk.kind == kind and other.conversion is None:
                     return GroupVersionKind(group, version, kind)
         return GroupVersionKind(group, definition.gvk.version, kind)
 
@@ -156,7 +157,7 @@ class Catalog:
 
     def now(self) -> Snapshot:
         """What is served now."""
-        found = self._snapshot
-        if found is None or found.revision != self._registry.revision:
-            found = self._snapshot = Snapshot(self._registry)
-        return found
+        snapshot = self._snapshot
+        if snapshot is None or snapshot.revision != self._registry.revision:
+            snapshot = self._snapshot = Snapshot(self._registry)
+        return snapshot

@@ -64,11 +64,11 @@ class ServedVersions:
         if api_version == self._api_version:
             return self._definition
         group, _, version = api_version.rpartition("/")
-        found = self._registry.find(group, version, self._resource)
+        definition = self._registry.find(group, version, self._resource)
         # kube-apiserver's core group does not know the types of other groups, nor they its types (Event has both).
-        if found is None or found.prefix != self._prefix or bool(group) != bool(self._definition.gvk.group):
+        if definition is None or definition.prefix != self._prefix or bool(group) != bool(self._definition.gvk.group):
             raise UnknownVersion(f"{self._resource} are not served in {api_version}")
-        return found
+        return definition
 
     def schema(self, api_version: str) -> MergeSchema:
         """The merge schema of a version."""
@@ -212,14 +212,14 @@ class _Schemas:
 
     def declared(self, gvk: GroupVersionKind, schema: Tree) -> MergeSchema:
         """The merge schema of a custom resource's version."""
-        made = self._made.get(gvk)
-        if made is None or made[0] is not schema:
-            made = self._made[gvk] = (schema, MergeSchema(schema))
-        return made[1]
+        entry = self._made.get(gvk)
+        if entry is None or entry[0] is not schema:
+            entry = self._made[gvk] = (schema, MergeSchema(schema))
+        return entry[1]
 
     def keep(self, kinds: Container[GroupKind]) -> None:
         """Drop the schemas of all other kinds."""
-        self._made = {gvk: made for gvk, made in list(self._made.items()) if gvk.group_kind in kinds}
+        self._made = {gvk: entry for gvk, entry in list(self._made.items()) if gvk.group_kind in kinds}
 
 
 @cache
@@ -231,8 +231,8 @@ def built_in_schema(kind: GroupVersionKind) -> MergeSchema:
 @cache
 def _empty_built_in(kind: GroupVersionKind) -> Tree:
     name = definition_of(kind)
-    made = empty(name) if knows(name) else crd.empty_crd() if kind.kind == "CustomResourceDefinition" else {}
-    return made | {"apiVersion": kind.api_version, "kind": kind.kind}
+    tree = empty(name) if knows(name) else crd.empty_crd() if kind.kind == "CustomResourceDefinition" else {}
+    return tree | {"apiVersion": kind.api_version, "kind": kind.kind}
 
 
 def _versions(
@@ -260,14 +260,14 @@ class _Managers:
         if self._revision == registry.revision:
             return
         self._revision = registry.revision
-        served = {id(each) for each in registry}
+        served = {id(definition) for definition in registry}
         # Worker threads add to both: iterate over copies.
         self.made = {
             key: managed
             for key, managed in list(self.made.items())
             if not managed.definition.custom or id(managed.definition) in served
         }
-        self.schemas.keep({each.gvk.group_kind for each in registry})
+        self.schemas.keep({definition.gvk.group_kind for definition in registry})
 
 
 def managed_of(
@@ -277,14 +277,16 @@ def managed_of(
     managers = registry.derived(_Managers)
     managers.follow(registry)
     key = (definition.gvk, definition.resource, subresource)
-    found = managers.made.get(key)
-    if found is None or found.definition is not definition or results is not None:
+    managed = managers.made.get(key)
+    if managed is None or managed.definition is not definition or results is not None:
         api_version = definition.gvk.api_version
         versions = _versions(registry, definition, subresource, managers.schemas, results)
         fields = FieldManager(versions, api_version=api_version, subresource=subresource)
         bare = {"apiVersion": api_version, "kind": definition.gvk.kind}
         before = bare if definition.custom else _empty_built_in(definition.gvk)
-        found = Managed(definition, fields, managers.schemas.of(definition), before, of_status=subresource == "status")
+        managed = Managed(
+            definition, fields, managers.schemas.of(definition), before, of_status=subresource == "status"
+        )
         if results is None:
-            managers.made[key] = found
-    return found
+            managers.made[key] = managed
+    return managed

@@ -75,23 +75,23 @@ def _problems(hooks: list[Tree], old: list[Tree] | None) -> list[FieldProblem]:
     must_have_valid_conditions = old is None or [hook.get("matchConditions") for hook in hooks] != [
         hook.get("matchConditions") for hook in before
     ]
-    found: list[FieldProblem] = []
+    problems: list[FieldProblem] = []
     seen: set[str] = set()
-    for at, hook in until_enough(hooks, found):
+    for at, hook in until_enough(hooks, problems):
         path, name = f"webhooks[{at}]", hook.get("name") or ""
-        found += _hook_problems(
+        problems += _hook_problems(
             hook, path, must_be_harmless=must_be_harmless, must_have_valid_values=must_have_valid_values
         )
         if must_have_valid_conditions:
-            found += condition_problems(items(hook, "matchConditions"), f"{path}.matchConditions")
+            problems += condition_problems(items(hook, "matchConditions"), f"{path}.matchConditions")
         reviews, missing = items(hook, "admissionReviewVersions"), f"must specify one of {', '.join(REVIEWS)}"
-        found += review_problems(
+        problems += review_problems(
             reviews, f"{path}.admissionReviewVersions", must_have_known=must_have_known_review, missing=missing
         )
         if must_have_unique_names and name in seen:
-            found.append(duplicate(f"{path}.name", name))
+            problems.append(duplicate(f"{path}.name", name))
         seen |= {name} - {""}
-    return found
+    return problems
 
 
 def _is_known(hook: Tree) -> bool:
@@ -101,30 +101,30 @@ def _is_known(hook: Tree) -> bool:
 def _hook_problems(
     hook: Tree, path: str, *, must_be_harmless: bool, must_have_valid_values: bool
 ) -> list[FieldProblem]:
-    found = _name_problems(hook.get("name") or "", f"{path}.name")
-    for at, rule in until_enough(items(hook, "rules"), found):
-        found += rule_problems(rule, f"{path}.rules[{at}]")
+    problems = _name_problems(hook.get("name") or "", f"{path}.name")
+    for at, rule in until_enough(items(hook, "rules"), problems):
+        problems += rule_problems(rule, f"{path}.rules[{at}]")
     for name in ("failurePolicy", "matchPolicy"):
-        found += _policy_problems(hook, name, path)
+        problems += _policy_problems(hook, name, path)
     effects, allowed = hook.get("sideEffects"), _HARMLESS if must_be_harmless else _EFFECTS
     if effects is None:
-        found.append(required(f"{path}.sideEffects", f"must specify one of {', '.join(allowed)}"))
+        problems.append(required(f"{path}.sideEffects", f"must specify one of {', '.join(allowed)}"))
     elif effects not in allowed:
-        found.append(unsupported(f"{path}.sideEffects", effects, allowed))
+        problems.append(unsupported(f"{path}.sideEffects", effects, allowed))
     seconds = hook.get("timeoutSeconds")
     if seconds is not None and not 1 <= seconds <= _TIMEOUT_MAX:
         detail = f"the timeout value must be between 1 and {_TIMEOUT_MAX} seconds"
-        found.append(invalid(f"{path}.timeoutSeconds", seconds, detail))
-    found += _selector_problems(hook, path, must_have_valid_values=must_have_valid_values)
-    found += _policy_problems(hook, "reinvocationPolicy", path)
-    return found + _client_problems(inner(hook, "clientConfig"), f"{path}.clientConfig")
+        problems.append(invalid(f"{path}.timeoutSeconds", seconds, detail))
+    problems += _selector_problems(hook, path, must_have_valid_values=must_have_valid_values)
+    problems += _policy_problems(hook, "reinvocationPolicy", path)
+    return problems + _client_problems(inner(hook, "clientConfig"), f"{path}.clientConfig")
 
 
 def _selector_problems(hook: Tree, path: str, *, must_have_valid_values: bool) -> list[FieldProblem]:
-    found: list[FieldProblem] = []
+    problems: list[FieldProblem] = []
     for name in ("namespaceSelector", "objectSelector"):
-        found += label_selector(f"{path}.{name}", hook.get(name), must_have_valid_values=must_have_valid_values)
-    return found
+        problems += label_selector(f"{path}.{name}", hook.get(name), must_have_valid_values=must_have_valid_values)
+    return problems
 
 
 def _policy_problems(hook: Tree, name: str, path: str) -> list[FieldProblem]:
@@ -135,8 +135,8 @@ def _policy_problems(hook: Tree, name: str, path: str) -> list[FieldProblem]:
 def _name_problems(name: str, path: str) -> list[FieldProblem]:
     if not name:
         return [required(path)]
-    if told := dns_subdomain(name):
-        return [invalid(path, name, ",".join(told))]
+    if reasons := dns_subdomain(name):
+        return [invalid(path, name, ",".join(reasons))]
     if name.count(".") < 2:
         return [invalid(path, name, "should be a domain with at least three segments separated by dots")]
     return []
