@@ -29,38 +29,38 @@ class Announcement(msgspec.Struct, frozen=True, kw_only=True):
     endpoints: HttpEndpoints | None
 
 
-def announce(said: Announcement, *, readable: bool) -> None:
+def announce(announcement: Announcement, *, readable: bool) -> None:
     """Print it to stderr, or log it."""
     if not readable:
         _log.info(
             "starting",
             extra={
-                "target": said.target,
+                "target": announcement.target,
                 "version": __version__,
-                "server": said.server,
-                "server_version": said.version,
-                "config": said.origin,
-                "namespace": said.namespace,
-                "controllers": [_controller(blueprint) for blueprint in said.manager.blueprints],
+                "server": announcement.server,
+                "server_version": announcement.version,
+                "config": announcement.origin,
+                "namespace": announcement.namespace,
+                "controllers": [_controller(blueprint) for blueprint in announcement.manager.blueprints],
             }
-            | ({"endpoints": url} if (url := endpoints_url(said.endpoints)) else {}),
+            | ({"endpoints": url} if (url := endpoints_url(announcement.endpoints)) else {}),
         )
         return
-    tell_banner(said.target, _lines(said))
+    tell_banner(announcement.target, _lines(announcement))
 
 
-def _lines(said: Announcement) -> Iterator[tuple[str, str]]:
-    yield "server", f"{said.server}, Kubernetes {said.version}"
-    yield "config", f"{said.origin}, namespace {said.namespace}"
-    for blueprint in said.manager.blueprints:
+def _lines(announcement: Announcement) -> Iterator[tuple[str, str]]:
+    yield "server", f"{announcement.server}, Kubernetes {announcement.version}"
+    yield "config", f"{announcement.origin}, namespace {announcement.namespace}"
+    for blueprint in announcement.manager.blueprints:
         yield "controllers", _controller(blueprint)
-    if url := endpoints_url(said.endpoints):
+    if url := endpoints_url(announcement.endpoints):
         yield "debug page", f"{url}/debug"
-    elif said.endpoints is None:
+    elif announcement.endpoints is None:
         yield "debug page", "none; add --port 8080 for the debug page, metrics and health"
-    leader = said.manager.statistics(keys=0).leader
+    leader = announcement.manager.statistics(keys=0).leader
     if leader is not None:
-        yield ("leader", f"Lease {leader.lease if '/' in leader.lease else f'{said.namespace}/{leader.lease}'}")
+        yield ("leader", f"Lease {leader.lease if '/' in leader.lease else f'{announcement.namespace}/{leader.lease}'}")
     yield "stop", "Ctrl-C drains; a second Ctrl-C stops immediately"
 
 

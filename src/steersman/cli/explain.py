@@ -89,12 +89,14 @@ async def _ask(manager: _Manager, kind: str, keys: Sequence[Key]) -> list[str]:
     url = manager.url
     try:
         manager.open()
-        found = await _find(manager, kind, keys)
-        seen = [each for each in found if each.record is not None or each.state != "idle"]
+        explanations = await _find(manager, kind, keys)
+        seen = [
+            explanation for explanation in explanations if explanation.record is not None or explanation.state != "idle"
+        ]
         if not seen:
-            raise Failure(_never_seen(await manager.statistics(), found, keys))
+            raise Failure(_never_seen(await manager.statistics(), explanations, keys))
         moment, width = utc_now(), _width()
-        return ["\n".join(_lines(each, moment, width=width)) for each in seen]
+        return ["\n".join(_lines(explanation, moment, width=width)) for explanation in seen]
     except ConnectionFailed as error:
         raise Failure(_unreachable(url)) from error
     except ApiError as error:
@@ -106,14 +108,14 @@ async def _ask(manager: _Manager, kind: str, keys: Sequence[Key]) -> list[str]:
 
 
 async def _find(manager: _Manager, kind: str, keys: Sequence[Key]) -> list[Explanation]:
-    found = [each for key in keys for each in await manager.explain(kind, key)]
-    if found:
-        return found
+    explanations = [explanation for key in keys for explanation in await manager.explain(kind, key)]
+    if explanations:
+        return explanations
     statistics = await manager.statistics()
-    names = [each.name for each in statistics.controllers]
+    names = [controller.name for controller in statistics.controllers]
     spelled = [name for name in names if name.lower() == kind.lower()]
     if spelled:
-        return [each for key in keys for each in await manager.explain(spelled[0], key)]
+        return [explanation for key in keys for explanation in await manager.explain(spelled[0], key)]
     meant = nearest(kind, names)
     there = f"; did you mean {meant}?" if meant else f"; the controllers are {', '.join(names)}" if names else ""
     raise Failure(f"{statistics.name or manager.url} has no controller named {kind} or for such a kind{there}")
@@ -163,10 +165,10 @@ class _Manager:
         return response.status, await response.read(_LIMIT)
 
     def _refused(self, status: int, body: bytes) -> str:
-        said = " ".join(body[:500].decode(errors="replace").split())
+        words = " ".join(body[:500].decode(errors="replace").split())
         if status == HTTPStatus.UNAUTHORIZED and not self._headers:
-            said = "this manager reviews tokens; send one with --token-file <(kubectl create token NAME)"
-        return f"{self.url} returned {status}: {said or 'without a message'}"
+            words = "this manager reviews tokens; send one with --token-file <(kubectl create token NAME)"
+        return f"{self.url} returned {status}: {words or 'without a message'}"
 
 
 # messages
@@ -180,28 +182,28 @@ def _unreachable(url: str) -> str:
     )
 
 
-def _never_seen(statistics: ManagerStatistics, found: Iterable[Explanation], keys: Sequence[Key]) -> str:
+def _never_seen(statistics: ManagerStatistics, explanations: Iterable[Explanation], keys: Sequence[Key]) -> str:
     leader = statistics.leader
     if leader is not None and not leader.leading:
         return f"{statistics.name or 'this manager'} is on standby; ask the leader: {leader.holder or 'none'}"
-    names = {each.controller for each in found}
+    names = {explanation.controller for explanation in explanations}
     known = [record.request.key for one in statistics.controllers if one.name in names for record in one.keys]
-    said = f"{' and '.join(sorted(names))} has never reconciled {keys[0]}, or not recently"
+    words = f"{' and '.join(sorted(names))} has never reconciled {keys[0]}, or not recently"
     near = nearest(keys[0].name, (key.name for key in known))
     if meant := [str(key) for key in known if key.name == near]:
-        return f"{said}; did you mean {' or '.join(dict.fromkeys(meant[:_SHOWN]))}?"
+        return f"{words}; did you mean {' or '.join(dict.fromkeys(meant[:_SHOWN]))}?"
     last = ", ".join(dict.fromkeys(str(key) for key in known[:_SHOWN]))
-    return f"{said}; it last reconciled {last}" if last else f"{said}; it has reconciled nothing yet"
+    return f"{words}; it last reconciled {last}" if last else f"{words}; it has reconciled nothing yet"
 
 
-def _lines(each: Explanation, moment: datetime, *, width: int) -> Iterator[str]:
+def _lines(explanation: Explanation, moment: datetime, *, width: int) -> Iterator[str]:
     """One controller's explanation, as lines."""
-    title = f"{each.kind.rpartition(' ')[2]} {each.key}"
-    yield f"{painted(title, '1')}  controller {each.controller}"
-    rows = [*_history(each.record, moment)] if each.record is not None else [("last run", "none yet", "")]
-    if each.ready is not None:
-        rows.insert(0, ("ready", str(each.ready), "32" if each.ready.status == "True" else "33"))
-    rows.append(("next run", _next(each), ""))
+    title = f"{explanation.kind.rpartition(' ')[2]} {explanation.key}"
+    yield f"{painted(title, '1')}  controller {explanation.controller}"
+    rows = [*_history(explanation.record, moment)] if explanation.record is not None else [("last run", "none yet", "")]
+    if explanation.ready is not None:
+        rows.insert(0, ("ready", str(explanation.ready), "32" if explanation.ready.status == "True" else "33"))
+    rows.append(("next run", _next(explanation), ""))
     for label, words, color in rows:
         for number, line in enumerate(_wrapped(words, width - 13)):
             head = painted(f"{'' if number else label:<11}", "2")
@@ -227,14 +229,14 @@ def _history(record: KeyRecord, moment: datetime) -> Iterator[tuple[str, str, st
     yield "in the log", f"reconcile_id={record.reconcile_id}", ""
 
 
-def _next(each: Explanation) -> str:
-    match each.state:
+def _next(explanation: Explanation) -> str:
+    match explanation.state:
         case "running":
             return "running now"
         case "ready":
             return "as soon as a worker is free"
         case "delayed" | "idle":
-            return next_run(each.next_run)
+            return next_run(explanation.next_run)
 
 
 def _ago(then: datetime, moment: datetime) -> str:

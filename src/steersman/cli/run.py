@@ -204,12 +204,12 @@ def field_manager_of(found: Manager | Maker) -> str:
 
 async def made_manager(maker: Maker, client: Client, target: str) -> Manager:
     """The manager that a function returns."""
-    made: Any = maker(client) if inspect.signature(maker).parameters else maker()
-    if inspect.isawaitable(made):
-        made = await made
-    if isinstance(made, Manager):
-        return made
-    raise Failure(f"{target} returned a {type(made).__name__}; it must return the Manager to run")
+    result: Any = maker(client) if inspect.signature(maker).parameters else maker()
+    if inspect.isawaitable(result):
+        result = await result
+    if isinstance(result, Manager):
+        return result
+    raise Failure(f"{target} returned a {type(result).__name__}; it must return the Manager to run")
 
 
 def endpoints_of(manager: Manager, options: RunOptions) -> HttpEndpoints | None:
@@ -341,17 +341,17 @@ async def _check_machine(client: Client, server: str) -> None:
     publishes no address, or its own loopback, may still be elsewhere: log what is assumed.
     """
     try:
-        found = msgspec.json.decode(
+        endpoint_slice = msgspec.json.decode(
             await client.request("GET", _OWN_ADDRESS, accept="application/json"), type=_EndpointSlice
         )
     except (ApiError, msgspec.DecodeError):
-        found = _EndpointSlice()
-    addresses = [address for each in found.endpoints or () for address in each.addresses]
-    if others := [each for each in addresses if not await _is_own(each)]:
+        endpoint_slice = _EndpointSlice()
+    addresses = [address for endpoint in endpoint_slice.endpoints or () for address in endpoint.addresses]
+    if others := [address for address in addresses if not await _is_own(address)]:
         raise _elsewhere(server, ", ".join(others))
     if addresses and not all(map(_is_loopback, addresses)):
         return
-    ports = [each.port for each in found.ports or ()]
+    ports = [port.port for port in endpoint_slice.ports or ()]
     if addresses and (urlsplit(server).port or 443) not in ports:
         raise _elsewhere(server, f"{addresses[0]}, port {ports[0] if ports else 'unknown'}")
     known = "a loopback address" if addresses else "no address"
@@ -393,5 +393,5 @@ def failure_of(error: Exception) -> Failure:
     expected = [leaf for leaf in leaves if isinstance(leaf, (ApiError, OSError, Failure))]
     if len(expected) < len(leaves):
         tell_traceback(error)
-    told = dict.fromkeys(str(leaf) or type(leaf).__name__ for leaf in expected)
-    return Failure("; ".join(told) or f"the program failed with {type(leaves[0]).__name__}: {leaves[0]}")
+    reasons = dict.fromkeys(str(leaf) or type(leaf).__name__ for leaf in expected)
+    return Failure("; ".join(reasons) or f"the program failed with {type(leaves[0]).__name__}: {leaves[0]}")

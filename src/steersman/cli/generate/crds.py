@@ -52,13 +52,14 @@ def generate_crds(
     except TypeError as error:
         raise Failure(str(error)) from error
     if compatible_with is not None:
-        converted = [cls for each in managers.values() for cls in chain(*each.webhooks.converted_versions().values())]
+        versions = (manager.webhooks.converted_versions().values() for manager in managers.values())
+        converted = [cls for classes in versions for cls in chain(*classes)]
         is_compatible = compare_definitions(
             compatible_with,
             text,
             [*found, *converted],
             output=output,
-            complete=not any(":" in each for each in modules),
+            complete=not any(":" in module for module in modules),
             converted=without_conversion,
         )
         if not is_compatible:
@@ -73,19 +74,19 @@ def generate_crds(
 def named_classes(modules: Sequence[str]) -> tuple[list[type[Object]], dict[str, Manager]]:
     """The resource classes and the managers in these modules, packages and names."""
     look_here_first()
-    found: dict[type[Object], None] = {}
+    classes: dict[type[Object], None] = {}
     managers: dict[str, Manager] = {}
     for module, attribute in [module_and_name(text, "class", nothing="all of them") for text in modules]:
         inside = managers_in(module, attribute)
         managers |= inside
         if not inside or not attribute:
-            found |= dict.fromkeys(resource_classes(module, attribute, managers=inside))
-    if not found:
+            classes |= dict.fromkeys(resource_classes(module, attribute, managers=inside))
+    if not classes:
         raise Failure(
             f"{_shown(modules)} names no resource class, only a manager; also name the module with the classes, or the"
             " whole package"
         )
-    return list(found), managers
+    return list(classes), managers
 
 
 def crds_yaml(
@@ -144,12 +145,12 @@ def managers_in(name: str, attribute: str) -> dict[str, Manager]:
     """The managers of a module and, for a package, of all its submodules, each once; or only the named one."""
     module = load_module(name)
     if attribute:
-        found: object = getattr(module, attribute, None)
-        return {f"{name}:{attribute}": found} if isinstance(found, Manager) else {}
+        value: object = getattr(module, attribute, None)
+        return {f"{name}:{attribute}": value} if isinstance(value, Manager) else {}
     known = {
-        id(value): (f"{each.__name__}:{place}", value)
-        for each in _with_modules_below(module)
-        for place, value in vars(each).items()
+        id(value): (f"{below.__name__}:{place}", value)
+        for below in _with_modules_below(module)
+        for place, value in vars(below).items()
         if isinstance(value, Manager)
     }
     return dict(known.values())
@@ -162,12 +163,12 @@ def resource_classes(name: str, attribute: str, *, managers: Mapping[str, Manage
     """
     module = load_module(name)
     if attribute:
-        found: object = getattr(module, attribute, None)
-        if not _declares_kind(found):
+        value: object = getattr(module, attribute, None)
+        if not _declares_kind(value):
             has = _shown(cls.__name__ for cls in _kinds_in(module))
             raise Failure(f"{name} has no resource class {attribute}; it has {has}")
-        return [found]
-    found_kinds = dict.fromkeys(cls for each in _with_modules_below(module) for cls in _kinds_in(each))
+        return [value]
+    found_kinds = dict.fromkeys(cls for below in _with_modules_below(module) for cls in _kinds_in(below))
     if not found_kinds and not managers:
         raise Failure(f"{name} has no resource class; name a module with a class derived from Resource[...]")
     return sorted(found_kinds, key=lambda cls: cls.gvk())
@@ -176,20 +177,20 @@ def resource_classes(name: str, attribute: str, *, managers: Mapping[str, Manage
 def _with_modules_below(module: ModuleType) -> Iterator[ModuleType]:
     """A module and, for a package, its submodules, except ``__main__``, which would run the program."""
     yield module
-    for found in pkgutil.iter_modules(getattr(module, "__path__", ()), prefix=f"{module.__name__}."):
-        if not found.name.endswith(".__main__"):
-            yield from _with_modules_below(load_module(found.name))
+    for info in pkgutil.iter_modules(getattr(module, "__path__", ()), prefix=f"{module.__name__}."):
+        if not info.name.endswith(".__main__"):
+            yield from _with_modules_below(load_module(info.name))
 
 
 def _kinds_in(module: ModuleType) -> list[type[Object]]:
     """Classes defined in a module or, for a package, in a submodule; not those imported from elsewhere."""
     own = (module.__name__, f"{module.__name__}.")
-    found = [
+    classes = [
         value
         for value in vars(module).values()
         if _declares_kind(value) and (value.__module__ == own[0] or value.__module__.startswith(own[1]))
     ]
-    return sorted(dict.fromkeys(found), key=lambda cls: cls.gvk())
+    return sorted(dict.fromkeys(classes), key=lambda cls: cls.gvk())
 
 
 def _declares_kind(value: object) -> TypeGuard[type[Object]]:

@@ -55,9 +55,9 @@ def load_module(name: str) -> ModuleType:
             todo = f"install what it imports first{_place(error)}"
         raise Failure(f"cannot import {name}: {error}; {todo}") from error
     except Exception as error:
-        told = error.msg if isinstance(error, SyntaxError) else str(error)
-        said = ": ".join(part for part in (type(error).__name__, " ".join(told.split())) if part)
-        raise Failure(f"cannot import {name}: {said}{_place(error)}; correct it first") from error
+        reason = error.msg if isinstance(error, SyntaxError) else str(error)
+        words = ": ".join(part for part in (type(error).__name__, " ".join(reason.split())) if part)
+        raise Failure(f"cannot import {name}: {words}{_place(error)}; correct it first") from error
 
 
 def _place(error: Exception) -> str:

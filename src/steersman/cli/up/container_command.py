@@ -61,10 +61,10 @@ async def run_container(
     # The session has none of these if no service that it runs uses them.
     await apply_objects(client, needed, project=board.project, prune=False)
     depends_on = [(each.service, CONDITIONS[each.condition]) for each in application.services[name].depends_on]
-    made = await client.create(container)
+    created = await client.create(container)
     try:
         status = await _until_created(
-            client, made, name, lambda: blocking(depends_on, board.rows, application.services)
+            client, created, name, lambda: blocking(depends_on, board.rows, application.services)
         )
         observed = status.steersman
         if observed is not None and observed.start_code is not None:
@@ -73,13 +73,13 @@ async def run_container(
         if status.state == "FailedToStart":
             raise Failure(f"{name} cannot start: {status.message}")
         code = await attach(status.container_id or "")
-        if code and await _is_removed(client, made):
+        if code and await _is_removed(client, created):
             raise Failure(f"{name}: the session ended before the container did")
         return code
     finally:
         # If the session has ended, nothing is left to delete.
         with suppress(ApiError):
-            await client.delete(Container, made.key, missing_ok=True)
+            await client.delete(Container, created.key, missing_ok=True)
 
 
 def _objects(
@@ -100,34 +100,34 @@ def _objects(
     )
     alone = msgspec.structs.replace(application, services={**application.services, name: once})
     objects = application_objects(alone, project=project)
-    found = next(
-        each for each in objects if isinstance(each, Container) and (each.metadata.labels or {}).get(SERVICE) == name
+    declared = next(
+        obj for obj in objects if isinstance(obj, Container) and (obj.metadata.labels or {}).get(SERVICE) == name
     )
-    used = {each.name for each in found.spec.networks or ()}
-    sources = {each.source for each in found.spec.volume_mounts or ()}
+    used = {connection.name for connection in declared.spec.networks or ()}
+    sources = {mount.source for mount in declared.spec.volume_mounts or ()}
     needed = [
-        each
-        for each in objects
-        if (isinstance(each, ContainerNetwork) and each.key.name in used)
-        or (isinstance(each, ContainerVolume) and each.spec.name in sources)
+        obj
+        for obj in objects
+        if (isinstance(obj, ContainerNetwork) and obj.key.name in used)
+        or (isinstance(obj, ContainerVolume) and obj.spec.name in sources)
     ]
-    if found.spec.steersman is not None:
-        found.spec.steersman.health_probes = None
-    for network in found.spec.networks or ():
+    if declared.spec.steersman is not None:
+        declared.spec.steersman.health_probes = None
+    for network in declared.spec.networks or ():
         # Other containers must not reach it by the name of the service.
         network.aliases = None
     suffix = f"run-{aio.name_suffix(5)}"
-    found.spec.container_name = f"{project}-{name}-{suffix}"
-    return Container(metadata=ObjectMeta(name=f"{found.key.name}-{suffix}"), spec=found.spec), needed
+    declared.spec.container_name = f"{project}-{name}-{suffix}"
+    return Container(metadata=ObjectMeta(name=f"{declared.key.name}-{suffix}"), spec=declared.spec), needed
 
 
-async def _until_created(client: Client, made: Container, name: str, problem: Callable[[], str]) -> ContainerStatus:
-    said, silent, now = "", None, asyncio.get_running_loop().time
+async def _until_created(client: Client, created: Container, name: str, problem: Callable[[], str]) -> ContainerStatus:
+    reported, silent, now = "", None, asyncio.get_running_loop().time
     while True:
-        found = await client.find(Container, made.key)
-        if found is None:
+        current = await client.find(Container, created.key)
+        if current is None:
             raise Failure(f"{name}: the session ended before the container did")
-        status = found.status or ContainerStatus()
+        status = current.status or ContainerStatus()
         observed = status.steersman
         if status.state == "FailedToStart" or (observed is not None and observed.attachable):
             return status
@@ -136,9 +136,9 @@ async def _until_created(client: Client, made: Container, name: str, problem: Ca
         is_silent = status.state == "RuntimeUnhealthy" or (status.state == "Starting" and bool(status.message))
         news = f"waits for {waiting}" if waiting else "is building" if status.state == "Building" else ""
         news = f"waits: {status.message}" if is_silent else news
-        if news and news != said:
+        if news and news != reported:
             tell(f"=> {name} {news}")
-            said = news
+            reported = news
         if waiting and (reason := problem()):
             raise Failure(f"{name} cannot start: {reason}")
         silent = (silent or now()) if is_silent else None
@@ -147,10 +147,10 @@ async def _until_created(client: Client, made: Container, name: str, problem: Ca
         await asyncio.sleep(_LOOK)
 
 
-async def _is_removed(client: Client, made: Container) -> bool:
+async def _is_removed(client: Client, created: Container) -> bool:
     """Whether the session has ended, or is about to end the container."""
     try:
-        found = await client.find(Container, made.key)
+        current = await client.find(Container, created.key)
     except ApiError:
         return True
-    return found is None or found.deleting
+    return current is None or current.deleting
