@@ -196,7 +196,7 @@ class Admission:
         self._called.clear()
 
     async def admit(self, attributes: Attributes) -> None:
-        """Call `admit` of every plugin; once more if one of them wants that."""
+        """Call `admit` of every plugin; once more if one of them requests it."""
         admitting, _ = self._find(attributes)
         await self._call("admit", attributes, [plugin.admit for plugin in admitting])
         if attributes.wants_reinvocation:

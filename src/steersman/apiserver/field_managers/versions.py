@@ -137,7 +137,7 @@ class DeclaredVersions:
         return self._schemas.declared(msgspec.structs.replace(gvk, version=version), self._conversion.schemas[version])
 
     def ignored(self, api_version: str) -> FieldSet:
-        """The fields that the endpoint resets; the main one knows them only for its own version."""
+        """The fields that the endpoint resets; at the main endpoint, only those of its own version."""
         return self._ignored if self._subresource or api_version == self._api_version else _NOTHING
 
     def convert(self, tree: Mapping[str, Any], api_version: str) -> Mapping[str, Any]:

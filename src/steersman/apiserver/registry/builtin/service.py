@@ -423,7 +423,7 @@ def _keep_given(new: Tree, before: Tree) -> None:
 
 def _one_address(new: Tree, before: Tree) -> None:
     if new.get("clusterIP", "") != before.get("clusterIP", "") and new.get("clusterIPs") == before.get("clusterIPs"):
-        # A client that knows only one of the two fields changes only that one.
+        # A client whose types have only one of the two fields changes only that one.
         if new.get("clusterIP"):
             new["clusterIPs"] = [new["clusterIP"]]
         else:
