@@ -1,4 +1,4 @@
-"""``steersman explain``: what a running manager knows about one object, on a terminal.
+"""``steersman explain``: what a running manager has recorded about one object, on a terminal.
 
 Guarantee: read-only. If there is no answer, one sentence says what to do next.
 """

@@ -36,7 +36,7 @@ READABLE = "steersman.dev/readable-versions"
 _ROLES = {"ClusterRole": "clusterroles", "Role": "roles"}
 _SCHEDULING = ("nodeSelector", "tolerations", "affinity", "topologySpreadConstraints", "priorityClassName")
 _HEADING = "# Written by `steersman generate chart {target}`: generate it again, do not edit it.\n"
-#: As helm wants it: three numbers, and what may follow them.
+#: As helm requires it: three numbers, and what may follow them.
 _VERSION = re.compile(r"\d+\.\d+\.\d+(?:-[0-9A-Za-z.-]+)?(?:\+[0-9A-Za-z.-]+)?")
 #: ValidatingAdmissionPolicy is stable from here on.
 _KUBERNETES = ">=1.30.0-0"

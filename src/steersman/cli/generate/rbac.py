@@ -90,7 +90,7 @@ def additional_permissions(also: Iterable[str]) -> Also:
 
 
 def say_what_to_bind(manager: Manager, also: Also) -> None:
-    """Say which permission to add for children that grant permissions: only the function knows which roles they name."""
+    """Say which permission to add for children that grant permissions: only the function determines which roles they name."""
     written = written_bindings(manager)
     granted = {verb for (group, *_), verbs in also.items() if group == _RBAC for verb in verbs}
     if not written or granted & {"bind", "escalate", "*"}:

@@ -229,7 +229,7 @@ def _example(spec: Tree, version: Tree) -> Tree:
 
 
 def _sample(schema: Schema) -> Any:  # noqa: PLR0911 - one for each type
-    """A value that fits a schema, as far as it can be told."""
+    """A value that fits a schema, as far as the schema determines it."""
     for value in (schema.get("example"), schema.get("default"), *(schema.get("enum") or ())[:1]):
         if value is not None:
             return value

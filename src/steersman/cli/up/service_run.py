@@ -19,7 +19,7 @@ def run_service(
 
 
 def service_names(files: Sequence[str], project: str | None) -> list[str] | None:
-    """The services of the application in this folder, or of these files; None if only its running session knows them."""
+    """The services of the application in this folder, or of these files; None if only its running session has them."""
     place = PlaceOptions(files=files, project=project)
     try:
         return list(place.source().load(ServiceSelection(profiles=("*",))).services)
