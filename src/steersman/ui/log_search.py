@@ -159,7 +159,7 @@ def _line(source: Source, data: bytes) -> LogLine:
 async def search_logs(
     client: Client, sources: Iterable[Source], text: str, *, known: Collection[LineIdentity] = ()
 ) -> LogMatches:
-    """Find the lines with a text in all of these streams, except those that the caller knows."""
+    """Find the lines with a text in all of these streams, except those that the caller has."""
     excerpts: list[Excerpt] = []
     count = 0
     for source in sources:

@@ -108,7 +108,7 @@ class Access:
         return f"Open this page with a one-time link. {self._renewal}"
 
     def _check_user(self) -> None:
-        """Refuse a process of another user. Only Linux tells who it is: elsewhere such a link is in no argument."""
+        """Refuse a process of another user. Only Linux shows who connects: elsewhere such a link is in no argument."""
         if sys.platform != "linux":
             return
         peer = current_peer()
