@@ -115,7 +115,7 @@ def is_running(pid: int, start: str | None = None) -> bool:
 
 
 def start_time(pid: int) -> str:
-    """When a process began, which tells it from a later one with its pid; empty if it is gone."""
+    """When a process began: a later process with the same pid began at another time. Empty if it is gone."""
     return "".join(_stat(pid)[_START : _START + 1])
 
 

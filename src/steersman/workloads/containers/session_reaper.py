@@ -56,7 +56,7 @@ class SessionReaper:
                 # It must survive a signal to the whole group of the control plane.
                 start_new_session=True,
             )
-            # What was told to an earlier one, which was killed.
+            # Repeats what an earlier reaper, which was killed, had received.
             for container in self._containers:
                 self._tell(f"={container}\n")
 

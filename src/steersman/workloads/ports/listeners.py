@@ -1,4 +1,4 @@
-"""What the kernel tells about ports: which are in use, by which process, and which it gives to outgoing connections."""
+"""What the kernel reports about ports: which are in use, by which process, and which it gives to outgoing connections."""
 
 from __future__ import annotations
 

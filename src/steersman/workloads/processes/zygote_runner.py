@@ -186,7 +186,7 @@ class ZygoteRunner:
             await asyncio.get_running_loop().create_unix_connection(lambda: link, sock=ours)
             async with self._lock:
                 await self._ready()
-                # A zygote that was killed a moment ago: the closed socket tells the link.
+                # If the zygote was killed a moment ago, the link sees that the socket is closed.
                 with suppress(ConnectionError):
                     await self._send(b"persistent" if is_persistent else b"bound", theirs.fileno())
         return link

@@ -92,7 +92,7 @@ class Connection:
         except Reset:
             self.close(reset=True)
             return
-        # A client that has ended its side without a word wants nothing.
+        # A client that has ended its side without sending anything needs no connection to an endpoint.
         if events & (select.EPOLLHUP | select.EPOLLERR) or (self.up.eof and not self.up.held):
             self.close(reset=True)
 

@@ -55,7 +55,7 @@ class Direction:
         self.held: bytes | bytearray | memoryview = b""
         self.pipe: tuple[int, int] | None = None
         self.piped = 0
-        #: The sender has ended its side; then: the receiver knows it, or can no longer be reached.
+        #: The sender has ended its side; then: the end was passed on to the receiver, or it can no longer be reached.
         self.eof = self.done = False
         #: The receiver has closed the connection.
         self.failed = False

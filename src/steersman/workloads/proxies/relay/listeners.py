@@ -172,7 +172,7 @@ def _hexadecimal(family: int, address: str) -> str:
 
 def _tree(root: int) -> Iterator[int]:
     """A process and its descendants."""
-    # Some kernels list no children: then every process says who its parent is.
+    # Some kernels list no children: then the parent of every process is read.
     parents = {} if _lists_children() else _parents()
     left = [root]
     while left:
