@@ -139,12 +139,12 @@ def _of_blueprint(blueprint: object) -> _Machine | None:
 def _of_manager(manager: object, target: str) -> list[_Machine]:
     if not isinstance(manager, Manager):
         raise Failure(f"{target} makes its manager from a client, which is not available here; {_HOW}")
-    found = [each for blueprint in manager.blueprints if (each := _of_blueprint(blueprint)) is not None]
-    if not found:
+    machines = [machine for blueprint in manager.blueprints if (machine := _of_blueprint(blueprint)) is not None]
+    if not machines:
         names = ", ".join(blueprint.name for blueprint in manager.blueprints)
         has = f"its controllers ({names}) are plain reconcilers" if names else "it has no controllers"
         raise Failure(f"nothing to draw in {target}: {has}; {_HOW}")
-    return found
+    return machines
 
 
 # an object
@@ -152,9 +152,9 @@ def _of_manager(manager: object, target: str) -> list[_Machine]:
 
 def _look(machines: Sequence[_Machine], options: DrawOptions) -> Live:
     """Read the object to show."""
-    kinds = list(dict.fromkeys(each.kind for each in machines))
+    kinds = list(dict.fromkeys(machine.kind for machine in machines))
     if len(kinds) > 1:
-        names = ", ".join(f"{each.graph.name} ({each.kind.__name__})" for each in machines)
+        names = ", ".join(f"{machine.graph.name} ({machine.kind.__name__})" for machine in machines)
         raise Misuse(f"--object needs a single kind, but there are several machines: {names}; draw one of them")
     try:
         key = Key.parse(options.object or "")
@@ -173,12 +173,12 @@ def _look(machines: Sequence[_Machine], options: DrawOptions) -> Live:
             return await client.find(kind, key)
 
     try:
-        found = asyncio.run(read())
+        obj = asyncio.run(read())
     except Exception as error:
         raise failure_of(error) from error
-    if found is None:
+    if obj is None:
         raise Failure(f"{kind.__name__} {key} not found on {config.server}; list objects with kubectl get")
-    return Live.of(found)
+    return Live.of(obj)
 
 
 # output

@@ -43,11 +43,11 @@ def parsed_documents(text: str, shown: str) -> list[Any]:
         return [msgspec.json.decode(text)]  # an OpenAPI document has megabytes, which take seconds as YAML
     except (msgspec.DecodeError, RecursionError):
         pass
-    found = YamlDocuments(text)
-    if found.problems:
-        mistakes = "; ".join(f"line {each.line}: {each.reason}" for each in found.problems[:_SHOWN_MAX])
+    parsed = YamlDocuments(text)
+    if parsed.problems:
+        mistakes = "; ".join(f"line {problem.line}: {problem.reason}" for problem in parsed.problems[:_SHOWN_MAX])
         raise Failure(f"{shown} is neither YAML nor JSON: {mistakes}; correct it and try again")
-    return [value for value, _ in found.documents]
+    return [value for value, _ in parsed.documents]
 
 
 def objects_in(tree: Tree) -> list[Tree]:

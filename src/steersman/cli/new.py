@@ -174,19 +174,19 @@ def _identifiers(*, webhooks: bool) -> frozenset[str]:
     """The names in the Python files of any project, which a kind or its variable would shadow."""
     names = dict.fromkeys(("name", "package", "singular", "variable"), "x")
     sample = Project(**names, kind="X", plural="xs", group="example.com", webhooks=webhooks)
-    found: set[str] = set()
+    identifiers: set[str] = set()
     for place, text in sample.files().items():
         for node in ast.walk(ast.parse(text)) if place.endswith(".py") else ():
             match node:
                 case (
                     ast.Name(id=name) | ast.arg(arg=name) | ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name)
                 ):
-                    found.add(name)
+                    identifiers.add(name)
                 case ast.alias(name=name, asname=other):
-                    found.add(other or name)
+                    identifiers.add(other or name)
                 case _:
                     pass
-    return frozenset(found - {"x", "X", "XSpec", "XStatus"})
+    return frozenset(identifiers - {"x", "X", "XSpec", "XStatus"})
 
 
 def _kind_of(name: str) -> str:
@@ -207,7 +207,7 @@ def _generated(folder: Path, project: Project) -> dict[str, str]:
         sys.dont_write_bytecode = writes_nothing
     target = f"{project.package}.operator"
     workload = Workload.of(operator.manager, namespace=project.name)
-    made = {
+    files = {
         **{f"config/{place}.yaml": text for place, text in workload.manifests().items()},
         "config/crds.yaml": crds_yaml([getattr(declared, project.kind)], {target: operator.manager}),
         "config/rbac.yaml": rbac_yaml(
@@ -219,7 +219,7 @@ def _generated(folder: Path, project: Project) -> dict[str, str]:
         ),
     }
     if project.webhooks:
-        made["config/webhooks.yaml"] = webhooks_yaml(operator.manager, target=target)
+        files["config/webhooks.yaml"] = webhooks_yaml(operator.manager, target=target)
     if project.chart:
-        made |= {f"chart/{place}": text for place, text in chart_files(operator.manager, target=target).items()}
-    return made
+        files |= {f"chart/{place}": text for place, text in chart_files(operator.manager, target=target).items()}
+    return files

@@ -65,9 +65,9 @@ def plan_manager(options: PlanOptions) -> int:
     try:
         # including the import: a module may contact a server when it is loaded
         with gate(only_dry_runs):
-            found = find_manager(load_module(module), attribute)
+            declared = find_manager(load_module(module), attribute)
             with _ends_within(options.seconds + _OVERHEAD):
-                plan = asyncio.run(_plan(found, options))
+                plan = asyncio.run(_plan(declared, options))
     except Failure:
         raise
     except Exception as error:
@@ -79,14 +79,14 @@ def plan_manager(options: PlanOptions) -> int:
     return 1 if not plan.complete else 2 if plan.changes else 0
 
 
-async def _plan(found: Manager | Maker, options: PlanOptions) -> Plan:
+async def _plan(declared: Manager | Maker, options: PlanOptions) -> Plan:
     try:
         config = discover_config(kubeconfig=options.kubeconfig, context=options.context)
     except ConfigError as error:
         raise Failure(f"{error}\nOn this command line: --kubeconfig FILE, --context NAME") from error
     namespace = options.namespaces[0] if len(options.namespaces) == 1 else config.namespace
-    async with Client.connect(config, namespace=namespace, field_manager=field_manager_of(found)) as client:
-        manager = found if isinstance(found, Manager) else await made_manager(found, client, options.target)
+    async with Client.connect(config, namespace=namespace, field_manager=field_manager_of(declared)) as client:
+        manager = declared if isinstance(declared, Manager) else await made_manager(declared, client, options.target)
         if not manager.blueprints:
             raise Failure(
                 f"the manager {manager.name or options.target} has no controllers; add one: "

@@ -165,9 +165,9 @@ def _scenarios(module: ModuleType, attribute: str) -> dict[str, Scenario]:
         named = {id(value): name for name, value in reversed(every.items())}
         return {f"{module.__name__}:{name}": every[name] for name in reversed(named.values())}
     target = f"{module.__name__}:{attribute}" if attribute else module.__name__
-    found = find_manager(module, attribute)
-    name = attribute or next(name for name, value in vars(module).items() if value is found)
-    workload = _derived_workload(found if isinstance(found, Manager) else _made(found, target), target)
+    declared = find_manager(module, attribute)
+    name = attribute or next(name for name, value in vars(module).items() if value is declared)
+    workload = _derived_workload(declared if isinstance(declared, Manager) else _made(declared, target), target)
     # Each start of the operator imports the module anew, as a new process does.
     return {target: Scenario(program(module.__name__, name), workload, name=target)}
 
@@ -179,10 +179,10 @@ def _made(maker: Callable[..., Any], target: str) -> Manager:
             f"{target} needs a client, and a simulation makes its own; name a Manager, a Scenario, "
             "or a function without parameters that returns a Manager"
         )
-    made = maker()
-    if not isinstance(made, Manager):
-        raise Failure(f"{target} returned a {type(made).__name__}; it must return the Manager to run")
-    return made
+    manager = maker()
+    if not isinstance(manager, Manager):
+        raise Failure(f"{target} returned a {type(manager).__name__}; it must return the Manager to run")
+    return manager
 
 
 def _derived_workload(manager: Manager, target: str) -> Callable[[ScenarioUser], Any]:

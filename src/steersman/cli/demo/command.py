@@ -44,7 +44,7 @@ _WRITES = {"create": "created", "update": "updated", "patch": "patched", "delete
 _LOOK = 0.1
 #: Seconds until a Pod is ready, so that the wait is visible.
 _POD_DELAY = 0.7
-_TOLD = 10
+_LINES_MAX = 10
 _EXAMPLE = f"""\
 apiVersion: {Site.gvk().api_version}
 kind: Site
@@ -68,10 +68,10 @@ def run_demo(*, port: int = 0) -> int:
 
 
 async def _run(folder: Path, port: int) -> None:
-    told = _Told()
-    plane = ControlPlane(resources=[Site], port=port, folder=folder, audit=told.request)
+    activity = _Activity()
+    plane = ControlPlane(resources=[Site], port=port, folder=folder, audit=activity.request)
     manager = make_manager()
-    manager.on_reconcile(told.run)
+    manager.on_reconcile(activity.run)
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(plane)
         client = await stack.enter_async_context(Client(plane.transport(), field_manager=NAME))
@@ -87,9 +87,9 @@ async def _run(folder: Path, port: int) -> None:
         definition.write_text(crd_yaml(Site), encoding="utf-8")
         _welcome(plane, example, definition)
         screen = stack.enter_context(Screen())
-        told.screen = screen
+        activity.screen = screen
         tasks = await stack.enter_async_context(Supervisor())
-        tasks.start(_show(screen, cache, told, definition), name="demo: screen")
+        tasks.start(_show(screen, cache, activity, definition), name="demo: screen")
         await manager.run(client)
         tasks.cancel()
     tell("\nnext: steersman new makes an operator, steersman up starts your own application")
@@ -119,11 +119,11 @@ def _welcome(plane: ControlPlane, example: Path, definition: Path) -> None:
     tell()
 
 
-class _Told:
-    """The latest happenings, as text."""
+class _Activity:
+    """The latest writes and reconciles, as lines."""
 
     def __init__(self) -> None:
-        self.lines: deque[tuple[str, str]] = deque(maxlen=_TOLD)
+        self.lines: deque[tuple[str, str]] = deque(maxlen=_LINES_MAX)
         self.screen: Screen | None = None
 
     def request(self, audit_event: Tree) -> None:
@@ -163,7 +163,7 @@ def _first_line(text: str) -> str:
     return text.partition("\n")[0]
 
 
-async def _show(screen: Screen, cache: Cache, told: _Told, definition: Path) -> None:
+async def _show(screen: Screen, cache: Cache, activity: _Activity, definition: Path) -> None:
     shown: list[str] = []
     while True:
         objects, missing = await _objects(cache)
@@ -176,7 +176,7 @@ async def _show(screen: Screen, cache: Cache, told: _Told, definition: Path) -> 
         if plain != shown and not screen.live:
             shown = plain
             screen.tell(lambda texts=plain: "\n".join(texts))
-        log = [screen.painted(part, mood) for line, mood in told.lines for part in _wrapped(line, columns)]
+        log = [screen.painted(part, mood) for line, mood in activity.lines for part in _wrapped(line, columns)]
         texts = [screen.painted(text, mood) for text, mood in lines] or ["no objects"]
         screen.draw(fitted(texts, log, rows))
         await asyncio.sleep(_LOOK)
@@ -191,8 +191,8 @@ async def _objects(cache: Cache) -> tuple[list[Object], list[str]]:
         if not cache.informer(kind).served:
             missing.append(kind.__name__)
         # Every namespace has a default ConfigMap and Service; kube-system has objects of the API server.
-        found = [each for each in await reader.list(kind) if each.key.namespace != "kube-system"]
-        objects += [each for each in found if each.key.name not in _EVERYWHERE]
+        visible_objects = [obj for obj in await reader.list(kind) if obj.key.namespace != "kube-system"]
+        objects += [obj for obj in visible_objects if obj.key.name not in _EVERYWHERE]
     return objects, missing
 
 

@@ -42,8 +42,8 @@ class Screen:
     @property
     def size(self) -> tuple[int, int]:
         """The columns and rows available for drawing."""
-        found = shutil.get_terminal_size((100, 30))
-        return max(found.columns - 1, 1), max(found.lines - 1, 1)
+        terminal = shutil.get_terminal_size((100, 30))
+        return max(terminal.columns - 1, 1), max(terminal.lines - 1, 1)
 
     def painted(self, text: str, mood: str) -> str:
         """A text in the color of a mood."""

@@ -34,11 +34,11 @@ class Line(msgspec.Struct, frozen=True):
 def tree_lines(objects: Iterable[Object]) -> list[Line]:
     """The lines of a tree."""
     ordered = sorted(objects, key=_order)
-    uids = {each.metadata.uid for each in ordered}
+    uids = {obj.metadata.uid for obj in ordered}
     children: dict[str | None, list[Object]] = {}
-    for each in ordered:
-        owner = next((ref.uid for ref in each.metadata.owner_references or () if ref.uid in uids), None)
-        children.setdefault(owner, []).append(each)
+    for obj in ordered:
+        owner = next((ref.uid for ref in obj.metadata.owner_references or () if ref.uid in uids), None)
+        children.setdefault(owner, []).append(obj)
     seen: set[str | None] = set()
     lines: list[Line] = []
     # Objects that own each other have no root: the first of them goes to the top.

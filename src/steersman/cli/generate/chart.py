@@ -66,8 +66,8 @@ def generate_chart(
     say_what_to_bind(manager, beside)
     files = chart_files(manager, target=target, image=image or "", version=version, also=beside)
     folder = Path(directory)
-    found = [file for place in ("crds", "templates") for file in sorted((folder / place).glob("*"))]
-    leftover = [file for file in found if file.relative_to(folder).as_posix() not in files]
+    present = [file for place in ("crds", "templates") for file in sorted((folder / place).glob("*"))]
+    leftover = [file for file in present if file.relative_to(folder).as_posix() not in files]
     for file in leftover:
         say(f"{file} is no longer part of the chart, and helm would install it; remove it")
     code = write_files({folder / place: text for place, text in files.items()}, check=check)
@@ -139,8 +139,8 @@ def _definitions(manager: Manager, target: str) -> dict[str, tuple[str, Tree]]:
         return {}
     service = Workload.of(manager, namespace=manager.name).webhook_service
     text = crds_yaml(manager.own_kinds, {target: manager}, service=service or None)
-    found = [(each, _trees(each)[0]) for each in re.split(r"^(?=---\n)", text, flags=re.MULTILINE) if each.strip()]
-    return {tree["metadata"]["name"]: (each, tree) for each, tree in found}
+    parts = [(part, _trees(part)[0]) for part in re.split(r"^(?=---\n)", text, flags=re.MULTILINE) if part.strip()]
+    return {tree["metadata"]["name"]: (part, tree) for part, tree in parts}
 
 
 def _values(manager: Manager, trees: Mapping[str, list[Tree]], image: str) -> Values:

@@ -41,11 +41,11 @@ def compare_definitions(
     source = old.partition(":")[0]
     changes = definition_changes(before, after, complete=complete and source != "cluster", converted=converted)
     known = {(_definition_name(cls), cls.gvk().version): cls for cls in classes}
-    for each in changes:
-        show(_line(each, known))
-    breaks = any(each.breaks for each in changes)
+    for change in changes:
+        show(_line(change, known))
+    breaks = any(change.breaks for change in changes)
     if not breaks:
-        names = {each["metadata"]["name"] for each in before} & {each["metadata"]["name"] for each in after}
+        names = {tree["metadata"]["name"] for tree in before} & {tree["metadata"]["name"] for tree in after}
         compared = ", ".join(sorted(names)) or "none of these kinds is there"
         show(f"{painted('compatible', '32')} with {visible(old)}: {visible(compared)}")
     return not breaks
@@ -55,19 +55,19 @@ def old_definitions(text: str, *, output: str | None) -> list[Tree]:
     """The definitions that ``--compatible-with`` names."""
     source, colon, rest = text.partition(":")
     if source == "cluster" and (rest or not colon):
-        found = asyncio.run(_installed(rest or None))
+        documents = asyncio.run(_installed(rest or None))
     elif source == "file" and rest:
-        found = read_documents(rest)
+        documents = read_documents(rest)
     elif source == "git" and rest:
         revision, _, path = rest.partition(":")
         if not (path or output):
             raise Misuse(f"--compatible-with {text} names no file: write git:{revision}:PATH, or name the file with -o")
-        found = parsed_documents(_committed(revision, path or output or ""), text)
+        documents = parsed_documents(_committed(revision, path or output or ""), text)
     else:
         raise Misuse(f"--compatible-with {text} is unclear; write {_FORMS}")
-    trees = [tree for each in found if isinstance(each, dict) for tree in objects_in(cast("Tree", each))]
-    definitions = [each for each in trees if each.get("kind") == "CustomResourceDefinition"]
-    broken = [each for each in definitions if not _is_definition(each)]
+    trees = [tree for value in documents if isinstance(value, dict) for tree in objects_in(cast("Tree", value))]
+    definitions = [definition for definition in trees if definition.get("kind") == "CustomResourceDefinition"]
+    broken = [definition for definition in definitions if not _is_definition(definition)]
     if broken:
         raise Failure(f"{text} has a CustomResourceDefinition without metadata.name, spec.names or spec.versions")
     if not definitions and source != "cluster":

@@ -54,13 +54,13 @@ def generate_models(
         modules = write_models(description, target)
     except UnreadableSchema as error:
         raise Failure(str(error)) from error
-    made = {Path(output, f"{name}.py"): text for name, text in modules.items()}
-    return write_files(_as_package(Path(output), made) if packages else made, check=check)
+    texts = {Path(output, f"{name}.py"): text for name, text in modules.items()}
+    return write_files(_as_package(Path(output), texts) if packages else texts, check=check)
 
 
 def _kept(folder: Path) -> dict[str, dict[str, str]]:
     """The class names of an earlier generation, by module."""
-    found: dict[str, dict[str, str]] = {}
+    names_by_module: dict[str, dict[str, str]] = {}
     for file in sorted(folder.glob("*/*.py")):
         try:
             text = file.read_text(encoding="utf-8")
@@ -69,8 +69,8 @@ def _kept(folder: Path) -> dict[str, dict[str, str]]:
                 f"cannot read {file}, whose class names stay: {error}; make it readable, or remove it"
             ) from None
         if names := class_names_in(text):
-            found[f"{file.parent.name}/{file.stem}"] = names
-    return found
+            names_by_module[f"{file.parent.name}/{file.stem}"] = names
+    return names_by_module
 
 
 def _as_package(folder: Path, files: dict[Path, str]) -> dict[Path, str]:
@@ -101,20 +101,20 @@ def _of_server(
     def is_wanted(group_version: GroupVersion) -> bool:
         return group_version not in known if wanted is None else group_version in wanted
 
-    found = asyncio.run(read_server(kubeconfig=kubeconfig, context=context, wanted=is_wanted, progress=say))
-    if not found.documents:
+    server = asyncio.run(read_server(kubeconfig=kubeconfig, context=context, wanted=is_wanted, progress=say))
+    if not server.documents:
         raise Failure(
             "steersman.kinds already contains all group-versions of the server; name one with --group-version"
             if wanted is None
             else f"the server does not serve {', '.join(str(each) for each in sorted(wanted))}; see kubectl api-versions"
         )
     try:
-        served = [GroupVersion.parse(resources["groupVersion"]) for resources in found.discovery]
+        served = [GroupVersion.parse(resources["groupVersion"]) for resources in server.discovery]
     except (KeyError, TypeError, ValueError) as error:
         raise Failure(
             "the server's discovery has a document without a group-version: is it a Kubernetes API?"
         ) from error
-    return read_openapi(found.documents, discovery=found.discovery, only=served), f"Kubernetes {found.version}"
+    return read_openapi(server.documents, discovery=server.discovery, only=served), f"Kubernetes {server.version}"
 
 
 def _of_files(files: Iterable[str], wanted: set[GroupVersion] | None, *, own: bool) -> ModelCatalog:
@@ -163,9 +163,9 @@ def _only(description: ModelCatalog, wanted: set[GroupVersion] | None) -> ModelC
 
 def _library(description: ModelCatalog) -> dict[str, tuple[str, str]]:
     """The definitions that steersman.kinds has a class for."""
-    found: dict[str, tuple[str, str]] = {}
+    classes: dict[str, tuple[str, str]] = {}
     for name, model in description.models.items():
         known = None if model.kind is not None else class_of_definition(name)
         if known is not None:
-            found[name] = (known.__module__, known.__name__)
-    return found
+            classes[name] = (known.__module__, known.__name__)
+    return classes

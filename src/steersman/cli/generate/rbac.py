@@ -83,10 +83,10 @@ def generate_rbac(
 
 def additional_permissions(also: Iterable[str]) -> Also:
     """The permissions of several ``--also``; raises for one that grants nothing."""
-    found: Also = {}
+    permissions: Also = {}
     for place, verbs in map(_beside, also):
-        found[place] = (*found.get(place, ()), *verbs)
-    return found
+        permissions[place] = (*permissions.get(place, ()), *verbs)
+    return permissions
 
 
 def say_what_to_bind(manager: Manager, also: Also) -> None:
@@ -135,8 +135,8 @@ def rbac_yaml(
         endpoints = with_service(endpoints or HttpEndpoints(), tls_service)
     needs = permissions_of(manager, also=also, endpoints=endpoints, webhook_endpoint=webhook_endpoint)
     reviews = token_review or (endpoints is not None and endpoints.token_review)
-    made = [*_documents(manager.name, namespace, needs), *(_reviewing(manager.name, namespace) if reviews else ())]
-    documents = yaml.dump_all(made, Dumper=_Dumper, sort_keys=False, explicit_start=True, width=120)
+    objects = [*_documents(manager.name, namespace, needs), *(_reviewing(manager.name, namespace) if reviews else ())]
+    documents = yaml.dump_all(objects, Dumper=_Dumper, sort_keys=False, explicit_start=True, width=120)
     return _HEADING.format(target=target) + documents
 
 

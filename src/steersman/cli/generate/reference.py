@@ -74,18 +74,18 @@ def generate_reference(modules: Sequence[str], *, output: str | None = None, che
 
 def _conditions(managers: Iterable[Manager]) -> dict[str, dict[str, str]]:
     """The conditions that managers report, with their meaning, by kind and group."""
-    found: dict[str, dict[str, str]] = {}
+    meanings: dict[str, dict[str, str]] = {}
     for blueprint in [each for manager in managers for each in manager.blueprints]:
         reconciler = blueprint.reconciler
         if not isinstance(reconciler, MachineReconciler):
             continue
         graph = reconciler.machine.graph
-        of_kind = found.setdefault(str(reconciler.machine.kind.gvk().group_kind), {})
+        of_kind = meanings.setdefault(str(reconciler.machine.kind.gvk().group_kind), {})
         if len(graph.states) > 1:
             of_kind.setdefault(graph.ready, "All of the following.")
         for state in graph.states:
             of_kind.setdefault(state.condition, state.words or f"The state `{state.name}`.")
-    return found
+    return meanings
 
 
 def _page(tree: Tree, conditions: Mapping[str, str]) -> Iterator[str]:
@@ -180,9 +180,9 @@ def _type(schema: Schema, version: str, path: str) -> str:
 
 def _limits(schema: Schema) -> list[str]:
     """The constraints of a value in words."""
-    found: list[str] = []
+    limits: list[str] = []
     if schema.get("enum"):
-        found.append(f"one of {', '.join(map(_json, schema['enum']))}")
+        limits.append(f"one of {', '.join(map(_json, schema['enum']))}")
     for keyword, words in _LIMITS.items():
         value = schema.get(keyword)
         is_quantity = keyword == "pattern" and schema.get("x-kubernetes-int-or-string")
@@ -190,23 +190,23 @@ def _limits(schema: Schema) -> list[str]:
             continue
         is_exclusive = schema.get(f"exclusive{keyword.capitalize()}")
         said = _EXCLUSIVE.get(keyword, words) if is_exclusive else words
-        found.append(said.format(_code(value) if isinstance(value, str) else value))
+        limits.append(said.format(_code(value) if isinstance(value, str) else value))
     if schema.get("nullable"):
-        found.append("may be null")
+        limits.append("may be null")
     match schema.get("x-kubernetes-list-type"):
         case "map":
-            found.append(f"unique by {', '.join(f'`{each}`' for each in schema['x-kubernetes-list-map-keys'])}")
+            limits.append(f"unique by {', '.join(f'`{each}`' for each in schema['x-kubernetes-list-map-keys'])}")
         case "set":
-            found.append("unique items")
+            limits.append("unique items")
         case _:
             pass
     # The rules of an object are below its table.
-    found += [] if _properties(schema) else [words.removeprefix("- ") for words in _rules(schema)]
+    limits += [] if _properties(schema) else [words.removeprefix("- ") for words in _rules(schema)]
     inner = schema.get("items") or schema.get("additionalProperties")
     if isinstance(inner, dict):
         of_each = _limits(cast("Schema", inner))
-        found += [f"each {words}" for words in of_each]
-    return found
+        limits += [f"each {words}" for words in of_each]
+    return limits
 
 
 def _rules(schema: Schema) -> Iterator[str]:
@@ -219,13 +219,13 @@ def _example(spec: Tree, version: Tree) -> Tree:
     metadata = {"name": "example"}
     if spec["scope"] == "Namespaced":
         metadata["namespace"] = "default"
-    made: Tree = {
+    manifest: Tree = {
         "apiVersion": f"{spec['group']}/{version['name']}",
         "kind": spec["names"]["kind"],
         "metadata": metadata,
     }
     fields = _properties(_schema(version))
-    return made | {name: _sample(field) for name, field in fields.items() if name not in {*_TYPE_META, "status"}}
+    return manifest | {name: _sample(field) for name, field in fields.items() if name not in {*_TYPE_META, "status"}}
 
 
 def _sample(schema: Schema) -> Any:  # noqa: PLR0911 - one for each type

@@ -44,11 +44,11 @@ def webhooks_yaml(manager: Manager, *, target: str, service: str | None = None) 
     if not manager.name:
         raise Failure(f'{target} has no name, which its registration objects need; write Manager(name="...")')
     endpoint = endpoint_of(manager, target=target, service=service)
-    made = [
+    objects = [
         *([_service(manager.name, endpoint)] if endpoint.service else []),
         *WebhookRegistration(manager.webhooks.hooks, endpoint, name=manager.name).configurations(),
     ]
-    documents: str = yaml.dump_all(made, Dumper=YamlDumper, sort_keys=False, explicit_start=True, width=120)
+    documents: str = yaml.dump_all(objects, Dumper=YamlDumper, sort_keys=False, explicit_start=True, width=120)
     return _HEADING.format(target=target) + documents
 
 

@@ -80,27 +80,27 @@ class StoredKind:
     def done_up_to(self) -> str:
         """The last key of an interrupted migration to the same storage version; empty if there is none."""
         try:
-            found = msgspec.json.decode(self.recorded, type=RecordedProgress)
+            progress = msgspec.json.decode(self.recorded, type=RecordedProgress)
         except msgspec.MsgspecError:
             return ""
-        return found.after if (found.generation, found.version) == (self.generation, self.storage) else ""
+        return progress.after if (progress.generation, progress.version) == (self.generation, self.storage) else ""
 
 
 async def read_definition(client: Client, name: str) -> StoredKind:
     """Read a definition by its name, or by any name by which kubectl finds the kind."""
-    found = await client.find(DEFINITION, name)
-    if found is None:
+    definition = await client.find(DEFINITION, name)
+    if definition is None:
         try:
             served = await client.discovery.find(name)
         except KindNotServed as error:
             raise Failure(f"{error}; name the definition, such as sites.example.com") from error
-        names = sorted({f"{each.resource}.{each.group}" for each in served})
+        names = sorted({f"{resource.resource}.{resource.group}" for resource in served})
         if len(names) != 1:
             raise Failure(f"{name} means several kinds; name one of {', '.join(names)}")
-        found = await client.find(DEFINITION, names[0])
-        if found is None:
+        definition = await client.find(DEFINITION, names[0])
+        if definition is None:
             raise Failure(f"{names[0]} has no CustomResourceDefinition; only custom resources can be migrated")
-    return _stored_kind(tree_of(found))
+    return _stored_kind(tree_of(definition))
 
 
 def _stored_kind(tree: Tree) -> StoredKind:
@@ -108,8 +108,8 @@ def _stored_kind(tree: Tree) -> StoredKind:
     status: Tree = tree.get("status") or {}
     annotations: dict[str, str] = metadata.get("annotations") or {}
     versions: list[Tree] = spec["versions"]
-    storage = next(each["name"] for each in versions if each["storage"])
-    served = [each["name"] for each in versions if each["served"]]
+    storage = next(version["name"] for version in versions if version["storage"])
+    served = [version["name"] for version in versions if version["served"]]
     if not served:
         raise Failure(f"{metadata['name']} serves no version, so its objects cannot be written; serve one first")
     return StoredKind(

@@ -66,11 +66,11 @@ async def keys_of(client: Client, definition: StoredKind) -> list[Key]:
 
     Whatever is created later is stored in the storage version.
     """
-    found: set[Key] = set()
+    keys: set[Key] = set()
 
     async def read() -> None:
         async for page in client.metadata.pages(definition.objects, page_size=_PAGE):
-            found.update(each.key for each in page.items)
+            keys.update(each.key for each in page.items)
 
     for attempt in range(_ATTEMPTS):
         try:
@@ -79,7 +79,7 @@ async def keys_of(client: Client, definition: StoredKind) -> list[Key]:
         except Expired:
             if attempt == _ATTEMPTS - 1:
                 raise
-    return sorted(found, key=str)
+    return sorted(keys, key=str)
 
 
 def counted(keys: list[Key]) -> dict[str, int]:

@@ -65,10 +65,10 @@ async def migrate_by_server(client: Client, definition: StoredKind) -> ServerRes
 
 async def _migration_kind(client: Client) -> Kind | None:
     try:
-        found = await client.discovery.find(_RESOURCE)
+        resources = await client.discovery.find(_RESOURCE)
     except KindNotServed:
         return None
-    served = [each for each in found if each.version in _VERSIONS]
+    served = [resource for resource in resources if resource.version in _VERSIONS]
     return Kind(str(served[0].gvk.group_version), served[0].kind) if served else None
 
 

@@ -22,17 +22,17 @@ def find_manager(module: ModuleType, attribute: str) -> Manager | Maker:
     managers = {name: value for name, value in vars(module).items() if isinstance(value, Manager)}
     if not attribute:
         return _only(module.__name__, managers)
-    found: Any = getattr(module, attribute, None)
-    if isinstance(found, Manager):
-        return found
-    if inspect.isroutine(found):
-        return cast("Maker", found)
+    candidate: Any = getattr(module, attribute, None)
+    if isinstance(candidate, Manager):
+        return candidate
+    if inspect.isroutine(candidate):
+        return cast("Maker", candidate)
     there = f"; there is {', '.join(f'{module.__name__}:{name}' for name in managers)}" if managers else ""
-    if found is None:
+    if candidate is None:
         meant = nearest(attribute, (name for name in vars(module) if not name.startswith("_")))
         there = f"; did you mean {module.__name__}:{meant}?" if meant else there
         raise Failure(f"{module.__name__} has no {attribute}{there or '; write `manager = Manager(...)` in it'}")
-    what = "a class" if isinstance(found, type) else f"of type {type(found).__name__}"
+    what = "a class" if isinstance(candidate, type) else f"of type {type(candidate).__name__}"
     raise Failure(
         f"{module.__name__}:{attribute} is {what}; name a Manager, or a function that takes a client and returns one{there}"
     )
@@ -42,10 +42,10 @@ def declared_manager(target: str) -> Manager:
     """The manager that ``MODULE[:NAME]`` names, for commands that have no client."""
     module, attribute = module_and_name(target, "manager", nothing="its only manager")
     look_here_first()
-    found = find_manager(load_module(module), attribute)
-    if not isinstance(found, Manager):
+    declared = find_manager(load_module(module), attribute)
+    if not isinstance(declared, Manager):
         raise Failure(f"{target} makes its manager from a client, which is not available here; name a Manager")
-    return found
+    return declared
 
 
 def _only(module: str, managers: dict[str, Manager]) -> Manager:

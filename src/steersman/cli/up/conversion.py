@@ -63,12 +63,12 @@ def _without_defaults(value: Any) -> Any:
     names = wire_names(type(value))
     kept: Tree = {}
     for field in msgspec.structs.fields(value):
-        found = getattr(value, field.name)
-        if field.name not in names or found is None or found is msgspec.UNSET:
+        content = getattr(value, field.name)
+        if field.name not in names or content is None or content is msgspec.UNSET:
             continue
         default = field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory()
-        if found != default or isinstance(value, Object):
-            kept[names[field.name]] = _without_defaults(found)
+        if content != default or isinstance(value, Object):
+            kept[names[field.name]] = _without_defaults(content)
     return kept
 
 
@@ -94,8 +94,8 @@ def _masked(value: Any, *, is_secret: bool = False) -> Any:
 
 def _json(trees: list[Tree]) -> str:
     """A Kubernetes List."""
-    found = {"apiVersion": "v1", "kind": "List", "items": trees}
-    return msgspec.json.format(msgspec.json.encode(found), indent=2).decode() + "\n"
+    document = {"apiVersion": "v1", "kind": "List", "items": trees}
+    return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"
 
 
 def _yaml(trees: list[Tree]) -> str:

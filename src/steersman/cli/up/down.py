@@ -85,7 +85,7 @@ async def _down(options: DownOptions) -> int:
         text = f"{record.name} did not stop within {options.timeout:g} s{waits}; kill it with: kill -9 {record.pid}"
         raise Failure(text) from None
     tell(f"{record.name}: stopped")
-    if silent := [each for each in left if _UNANSWERED.search(each)]:
+    if silent := [service for service in left if _UNANSWERED.search(service)]:
         tell(f"these may still run: {', '.join(silent)}; they end as soon as {record.container_runtime} answers")
     return 0
 

@@ -96,8 +96,8 @@ class Follower:
             self._shown[row.name] = row
 
     def _restart_reason(self, name: str) -> str:
-        found = self._board.objects.replica_sets.get(name)
-        observed = found.status.steersman if found is not None and found.status is not None else None
+        replica_set = self._board.objects.replica_sets.get(name)
+        observed = replica_set.status.steersman if replica_set is not None and replica_set.status is not None else None
         return (observed.last_restart_reason if observed is not None else None) or ""
 
     def _align(self) -> None:

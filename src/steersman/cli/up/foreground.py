@@ -187,9 +187,9 @@ class _Foreground:
 
     async def _watch_ending(self, board: Board) -> None:
         version = board.version
-        while (found := ending(board.rows, self._project.application.services, self._options.rules())) is None:
+        while (end := ending(board.rows, self._project.application.services, self._options.rules())) is None:
             version = await board.wait_changed(version)
-        self._ending = found
+        self._ending = end
         self._project.stopping.set()
 
     async def _code(self, board: Board, signals: StopSignals) -> int:
@@ -205,8 +205,8 @@ class _Foreground:
             await board.stop(name)
             while board.row(name).exit_code is None and board.row(name).state not in {"stopped", "failed"}:
                 await board.wait_changed()
-        found = board.row(name).exit_code
-        return found if found is not None else 1
+        exit_code = board.row(name).exit_code
+        return exit_code if exit_code is not None else 1
 
     async def _stop(self, board: Board, *, interrupted: bool) -> None:
         """Stop the services in order, and name those that are still stopping."""

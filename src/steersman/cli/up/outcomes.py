@@ -55,19 +55,19 @@ def has_ended(row: Row, services: Services) -> bool:
 
 def hopeless(rows: Iterable[Row], services: Services) -> dict[str, str]:
     """The services whose dependency can no longer be met, each with the service that it waits for."""
-    found: dict[str, str] = {}
+    unmet: dict[str, str] = {}
     by_name = {row.name: row for row in rows}
     changed = True
     while changed:
         changed = False
         for row in by_name.values():
-            if row.state == "waiting" and row.name not in found:
+            if row.state == "waiting" and row.name not in unmet:
                 for name, condition in row.depends_on:
-                    if name in by_name and _is_unmeetable(by_name[name], condition, services, found):
-                        found[row.name] = name
+                    if name in by_name and _is_unmeetable(by_name[name], condition, services, unmet):
+                        unmet[row.name] = name
                         changed = True
                         break
-    return found
+    return unmet
 
 
 def blocking(depends_on: Sequence[tuple[str, str]], rows: Sequence[Row], services: Services) -> str:
@@ -123,7 +123,7 @@ def listed(sentences: Sequence[str]) -> str:
     """Sentences about services as text: one as it is, several below each other."""
     if len(sentences) == 1:
         return sentences[0]
-    return "\n".join([f"{len(sentences)} services have failed:", *(f"  {each}" for each in sentences)])
+    return "\n".join([f"{len(sentences)} services have failed:", *(f"  {sentence}" for sentence in sentences)])
 
 
 def is_decided(rows: Sequence[Row], services: Services) -> bool:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 #: Errors whose message is for the user.
-_TOLD = (Failure, ApplicationError, ProjectError, ActionRefused, ApiError, OSError)
+_EXPLAINED = (Failure, ApplicationError, ProjectError, ActionRefused, ApiError, OSError)
 #: The document of a session's state: a client reads and ends it there.
 EXECUTION = "/admin/execution"
 
@@ -58,8 +58,8 @@ class PlaceOptions(msgspec.Struct, frozen=True, kw_only=True):
         return ApplicationSource(
             folder=self.folder,
             environment=environment,
-            files=tuple(Path(each) for each in self.files),
-            env_files=tuple(Path(each) for each in self.env_files),
+            files=tuple(Path(file) for file in self.files),
+            env_files=tuple(Path(file) for file in self.env_files),
             name=self.project or environment.get("COMPOSE_PROJECT_NAME") or None,
         )
 
@@ -72,11 +72,11 @@ class PlaceOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     def running(self) -> SessionRecord:
         """The running session; raises `Failure` without one."""
-        found = self.find()
-        if found is None or not found.is_running:
+        record = self.find()
+        if record is None or not record.is_running:
             name = f"project {self.project}" if self.project else f"the application in {self.folder}"
             raise Failure(f"{name} is not running; start it with: steersman up")
-        return found
+        return record
 
 
 def run_command(work: Callable[[], Coroutine[Any, Any, int]]) -> int:
@@ -101,10 +101,10 @@ async def _alone(work: Coroutine[Any, Any, int]) -> int:
     try:
         return await work
     except ExceptionGroup as group:
-        told = [each for each in error_leaves(group) if isinstance(each, _TOLD)]
-        if not told:
+        leaves = [leaf for leaf in error_leaves(group) if isinstance(leaf, _EXPLAINED)]
+        if not leaves:
             raise
-        raise told[0] from group
+        raise leaves[0] from group
 
 
 def _advice(error: OSError) -> str:

@@ -46,13 +46,14 @@ async def _list_services(options: PsOptions) -> int:
 
 
 async def _list_sessions(options: PsOptions) -> int:
-    sessions = [each for each in find_sessions(os.environ) if each.is_running]
+    sessions = [session for session in find_sessions(os.environ) if session.is_running]
     if options.json:
         # The key lets its reader in: it stays in the file that only its owner can read.
-        shown = [msgspec.structs.replace(each, page_key=MASK if each.page_key else "") for each in sessions]
+        shown = [msgspec.structs.replace(session, page_key=MASK if session.page_key else "") for session in sessions]
         show_data(msgspec.json.format(msgspec.json.encode(shown), indent=2) + b"\n")
         return 0
-    cells = [["PROJECT", "PID", "FOLDER"], *([each.name, str(each.pid), visible(each.folder)] for each in sessions)]
+    rows = ([session.name, str(session.pid), visible(session.folder)] for session in sessions)
+    cells = [["PROJECT", "PID", "FOLDER"], *rows]
     widths = [max(len(line[column]) for line in cells) for column in range(3)]
     for line in cells:
         show("  ".join(f"{text:<{width}}" for text, width in zip(line, widths, strict=True)).rstrip())

@@ -151,8 +151,8 @@ async def _run_once(options: CommandOptions) -> int:
     terminal = options.wants_terminal
     async with _session(options) as (client, board, runtime, alone):
         name, project = options.name, board.project
-        found = await client.find(ExecutableReplicaSet, name)
-        if found is None:
+        replica_set = await client.find(ExecutableReplicaSet, name)
+        if replica_set is None:
             application = options.source().read()
             if name not in application.services:
                 raise Failure(f"{project} has no service {name}; the services are: {', '.join(application.services)}")
@@ -167,7 +167,7 @@ async def _run_once(options: CommandOptions) -> int:
             return await run_container(
                 client, application, name, options.words, board=board, terminal=terminal, attach=attach
             )
-        spec = found.spec.template.spec
+        spec = replica_set.spec.template.spec
         services = _services(options)
         context = await _context(client, name, spec, lambda: blocking(board.row(name).depends_on, board.rows, services))
         words = options.words or [spec.executable_path, *(spec.args or ())]
@@ -245,12 +245,12 @@ async def _context(client: Client, name: str, spec: ExecutableSpec, problem: Cal
     )
     if probe.spec.steersman is not None:
         probe.spec.steersman.health_probes = None
-    made = await client.create(probe)
+    created = await client.create(probe)
     try:
         said = ""
         while True:
-            found = await client.get(Executable, made.key)
-            status = found.status
+            current = await client.get(Executable, created.key)
+            status = current.status
             if status is not None and status.state in {"Finished", "FailedToStart", "Terminated"}:
                 break
             waiting = (
@@ -264,6 +264,6 @@ async def _context(client: Client, name: str, spec: ExecutableSpec, problem: Cal
             await asyncio.sleep(0.05)
         if status.state != "Finished" or status.exit_code:
             raise Failure(f"{name} cannot start: {status.steersman.message if status.steersman else status.state}")
-        return await read_context(client, made.key.name)
+        return await read_context(client, created.key.name)
     finally:
-        await client.delete(Executable, made.key, missing_ok=True)
+        await client.delete(Executable, created.key, missing_ok=True)
