@@ -1,4 +1,17 @@
-"""A shim: the parent of one program."""
+"""A shim: the parent of one program, until the program and all its descendants have ended.
+
+Its socket leads to the control plane. Orders come in and events go out, each a line; `protocol` is the other side.
+
+- Orders: ``stop SIGNAL SECONDS``, with SIGKILL after that time, and ``signal SIGNAL``.
+- Events of the start: ``ready`` for a launch message, then ``started PID START SHIM``, or ``failed ERROR`` as the last one.
+- Later events: ``stopping PIDS``, ``refused PIDS`` (SIGKILL is not permitted), ``exited CODE DESCENDANTS``, ``ended``.
+- A control plane that attaches later gets ``attached PID START SHIM``, with the exit code if the program has ended.
+
+Guarantees
+- When the program has ended, its descendants are stopped: SIGTERM, the timeout, then SIGKILL until none is left.
+- The program is stopped when the monitored process ends, or the control plane does. A persistent program outlives that.
+- The event ``ended`` comes after the last descendant has ended and all output is in the logs.
+"""
 
 from __future__ import annotations
 
@@ -70,18 +83,19 @@ class Shim:
         self._start_report = -1
         #: Why the program could not be started.
         self._problem = b""
-        self._left = b""
+        #: The start of an order whose line is not complete yet.
+        self._partial_line = b""
         self._listener: socket.socket | None = None
         #: A descriptor of the process whose end also ends this one; -1 if there is none.
         self._monitored = -1
-        #: The first event for a controller that attaches later.
-        self._state = b""
+        #: The first event for a control plane that attaches later.
+        self._attached = b""
         #: When SIGKILL begins; 0 while the program may run. Then when to report next, and the rounds of SIGKILL so far.
         self._deadline = 0.0
         self._report_at = 0.0
         self._rounds = 0
-        #: Descendants that were asked to end.
-        self._asked: set[int] = set()
+        #: Processes that have got a signal to end.
+        self._signaled: set[int] = set()
 
     def run(self) -> None:
         """Start the program, and return when no descendant is left."""
@@ -89,14 +103,14 @@ class Shim:
         self._poll.register(self._control, select.POLLIN)
         self._start()
         while not self._problem:
-            for descriptor, _ in self._poll.poll(self._patience()):
-                self._turn(descriptor)
+            for descriptor, _ in self._poll.poll(self._poll_timeout()):
+                self._handle(descriptor)
             # Until the program has started, its process is the only child, and its end closes the pipe first.
             if self._start_report < 0 and not self._problem and not self._reap():
                 break
             self._escalate()
         if self._problem:
-            self._say(b"failed " + self._problem.replace(b"\n", b" "))
+            self._send(b"failed " + self._problem.replace(b"\n", b" "))
             if self._terminal is not None:
                 self._terminal.close()
             return
@@ -105,7 +119,7 @@ class Shim:
                 pass
         if self._terminal is not None:
             self._terminal.close()
-        self._say(b"ended")
+        self._send(b"ended")
 
     def close(self) -> None:
         """Close what belongs to the shim. Only a rehearsal needs it: a shim ends with its process."""
@@ -149,8 +163,8 @@ class Shim:
             return
         # With its start time, in clock ticks since boot, a pid names one process for good.
         identity = b"%d %d %d" % (self._root, int(stat_fields(self._root)[19]), os.getpid())
-        self._state = b"attached " + identity
-        self._say(b"started " + identity)
+        self._attached = b"attached " + identity
+        self._send(b"started " + identity)
         if self._launch.socket:
             self._listen()
 
@@ -177,7 +191,8 @@ class Shim:
         self._poll.register(self._terminal.master, select.POLLIN)
         return self._terminal.slave, self._terminal.slave
 
-    def _turn(self, descriptor: int) -> None:
+    def _handle(self, descriptor: int) -> None:
+        """Handle a descriptor that is readable, or whose other end has closed."""
         if descriptor == self._wake:
             drain(self._wake)
         elif descriptor == self._start_report:
@@ -226,19 +241,19 @@ class Shim:
             except ChildProcessError:
                 # A descendant whose parent has ended is a child, so there is none, and no need to search for any.
                 if code:
-                    self._say(b"exited " + code)
+                    self._send(b"exited " + code)
                 return False
             if not pid:
                 break
             if pid == self._root:
                 self._root = 0
                 code = b"%d" % os.waitstatus_to_exitcode(status)
-                self._state += b" " + code
+                self._attached += b" " + code
         if code:
             # A success with children is how a program goes to the background.
             is_daemon = code == b"0" and not self._deadline
             left = len(descendants(os.getpid(), children_by_parent())) if is_daemon else 0
-            self._say(b"exited %s %d" % (code, left))
+            self._send(b"exited %s %d" % (code, left))
             # What the program leaves behind ends with it.
             self._stop(TERM, self._launch.stop_timeout)
         return True
@@ -246,6 +261,7 @@ class Shim:
     # stopping
 
     def _stop(self, number: int, timeout: float) -> None:
+        """Send a signal to the program, or to what it left behind, and let SIGKILL begin after a timeout."""
         now = time.monotonic()
         if not self._deadline or now + timeout < self._deadline:
             self._deadline = now + timeout
@@ -253,9 +269,10 @@ class Shim:
         pids = (self._root,) if self._root else descendants(os.getpid(), children_by_parent())
         for pid in pids:
             kill(pid, number)
-        self._asked.update(pids)
+        self._signaled.update(pids)
 
     def _escalate(self) -> None:
+        """Do what is due during a stop: signal new descendants, report what is left, kill it after the deadline."""
         now = time.monotonic()
         if not self._deadline or now < min(self._deadline, self._report_at):
             return
@@ -268,17 +285,17 @@ class Shim:
             left = descendants(os.getpid(), children_by_parent())
             refused = [pid for pid in left if not kill(pid, KILL)]
             if refused and now >= self._report_at:
-                self._say(b"refused " + _listed(refused))
+                self._send(b"refused " + _listed(refused))
         elif not self._root:
             # A process may have started others just before it ended.
-            for pid in set(left) - self._asked:
+            for pid in set(left) - self._signaled:
                 kill(pid, TERM)
-            self._asked.update(left)
+            self._signaled.update(left)
         if now >= self._report_at:
             self._report_at = now + _REPORT
-            self._say(b"stopping " + _listed(left))
+            self._send(b"stopping " + _listed(left))
 
-    def _patience(self) -> float | None:
+    def _poll_timeout(self) -> float | None:
         """Milliseconds until something is due; None if nothing is."""
         if not self._deadline:
             return None
@@ -288,14 +305,15 @@ class Shim:
         # Another user's process cannot be killed: looking at it every 50 ms for ever would be a waste.
         return min(KILL_ROUND * (1 + self._rounds), _REPORT) * 1000
 
-    # the controller
+    # the control plane
 
-    def _say(self, line: bytes) -> None:
+    def _send(self, line: bytes) -> None:
+        """Send an event, if a control plane is connected."""
         if self._control >= 0:
             try:
                 os.write(self._control, line + b"\n")
             except OSError:
-                self._left = b""  # the control plane has ended; the next poll shows it
+                self._partial_line = b""  # the control plane has ended; the next poll shows it
 
     def _read_orders(self) -> None:
         try:
@@ -305,16 +323,16 @@ class Shim:
         if not data:
             self._end_control()
             return
-        *lines, self._left = (self._left + data).split(b"\n")
+        *lines, self._partial_line = (self._partial_line + data).split(b"\n")
         try:
             for line in lines:
-                self._obey(line)
+                self._perform(line)
         except ValueError:
             self._end_control()  # no control plane sends this
-        if len(self._left) > _CHUNK:
+        if len(self._partial_line) > _CHUNK:
             self._end_control()
 
-    def _obey(self, line: bytes) -> None:
+    def _perform(self, line: bytes) -> None:
         order, _, rest = line.partition(b" ")
         number, _, timeout = rest.partition(b" ")
         if order == b"stop":
@@ -324,15 +342,15 @@ class Shim:
 
     def _end_control(self) -> None:
         """Go on without a control plane: a persistent process runs on, and any other is stopped."""
-        self._leave()
+        self._close_control()
         if self._listener is None:
             self._stop(self._launch.stop_signal, self._launch.stop_timeout)
 
-    def _leave(self) -> None:
+    def _close_control(self) -> None:
         if self._control >= 0:
             self._poll.unregister(self._control)
             os.close(self._control)
-            self._control, self._left = -1, b""
+            self._control, self._partial_line = -1, b""
 
     def _listen(self) -> None:
         path = self._launch.socket
@@ -354,13 +372,13 @@ class Shim:
             self._poll.register(self._monitored, select.POLLIN)
 
     def _attach(self) -> None:
-        """Let a later controller take over."""
+        """Connect to a control plane that attaches, in place of the earlier one."""
         assert self._listener is not None
-        self._leave()
+        self._close_control()
         connection, _ = self._listener.accept()
         self._control = connection.detach()
         self._poll.register(self._control, select.POLLIN)
-        self._say(self._state)
+        self._send(self._attached)
 
 
 def _listed(pids: Sequence[int]) -> bytes:
@@ -412,7 +430,7 @@ def _memory_file() -> int:
 
 
 def run_shim(control: int) -> None:
-    """Be a shim until no descendant is left."""
+    """Run this forked process as a shim, until no descendant is left."""
     os.setsid()
     prctl(PR_SET_CHILD_SUBREAPER, 1)
     os.write(control, b"ready\n")
