@@ -10,8 +10,7 @@ Guarantees
 - A finalizer whose clean-up is complete is not called again in the same term, or its children would return while they are deleted.
 - While the label `SUSPEND_LABEL` is set, and is not "false", nothing is applied, pruned or finalized.
 - If a state changes the identity of its object (name, uid, version), the identity is restored and the state fails.
-- A reconcile writes the status at most once, and not at all if nothing changed. It reports an error there, then raises it, so
-  that the runtime retries.
+- A reconcile writes the status at most once, and only if it changed. It reports an error there, then raises it for a retry.
 """
 
 from __future__ import annotations
