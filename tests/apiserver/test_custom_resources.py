@@ -7,6 +7,7 @@ import pytest
 
 from samples.embedded import Raw
 from samples.site import GROUP as SITE_GROUP, Site
+from samples.virtual_time import run_virtual
 from steersman import Client, Resource, Spec
 from steersman.apiserver import ApiServer
 from steersman.apiserver.storage import MemoryStorage
@@ -71,6 +72,8 @@ async def test_it_is_served_no_more_when_its_deletion_is_done(raw):
         await raw.post(BOATS, boat(name))
     assert (await raw.delete(CRD)).code == 200
     await gone(raw)
+    # As on kube-apiserver, a kind is withdrawn a moment after its definition is gone.
+    await gone(raw, BOATS)
     assert (await raw.get(BOATS)).code == 404
     await raw.post(CRDS, crd())
     assert (await raw.get(BOATS)).names == []
@@ -297,6 +300,51 @@ class Hull2(Resource[HullSpec, None], group=GROUP, version="v1", kind="Hull"):
 
 class Hull3(Resource[HullSpec, None], group=GROUP, version="v1", kind="Hull", short_names=("hl",)):
     """A hull."""
+
+
+def test_a_definition_made_again_keeps_its_instances():
+    """The deletion of an older definition, which lost its finalizer, must not go on with those of the new one."""
+
+    async def play():
+        async with ApiServer() as server:
+            raw = Raw(server.handler)
+            await raw.post(CRDS, crd())
+            waits = boat() | {"metadata": {"name": "a", "finalizers": ["test.steersman.dev/wait"]}}
+            assert (await raw.post(BOATS, waits)).code == 201
+            await raw.delete(CRD)
+            await raw.patch(CRD, {"metadata": {"finalizers": None}})
+            await gone(raw)
+            await raw.post(CRDS, crd())
+            assert (await raw.post(BOATS, boat("b"))).code == 201
+            # Much longer than a deletion waits before it looks again.
+            await asyncio.sleep(300)
+            conditions = (await raw.get(CRD)).body["status"]["conditions"]
+            return (await raw.get(BOATS)).names, [each["type"] for each in conditions]
+
+    assert run_virtual(play())[0] == (["a", "b"], ["NamesAccepted", "Established"])
+
+
+async def test_a_definition_that_is_mended_while_it_ends_is_deleted():
+    """Its instances are deleted as it is now: here a conversion webhook that fails is removed meanwhile."""
+
+    async def call(target, body, *, timeout):  # noqa: ASYNC109
+        called.set()
+        raise OSError("it is gone")
+
+    called = asyncio.Event()
+    async with ApiServer(webhook_caller=call) as server:
+        raw = Raw(server.handler)
+        await raw.post(CRDS, crd(version(), version("v2", storage=False)))
+        assert (await raw.post(BOATS, boat())).code == 201
+        webhook = {"conversionReviewVersions": ["v1"], "clientConfig": {"url": "https://hooks.invalid/"}}
+        by = {"strategy": "Webhook", "webhook": webhook}
+        await raw.put(
+            CRD, (await raw.get(CRD)).body | {"spec": crd(version(storage=False), version("v2"), conversion=by)["spec"]}
+        )
+        await raw.delete(CRD)
+        await called.wait()
+        assert (await raw.patch(CRD, {"spec": {"conversion": {"strategy": "None", "webhook": None}}})).code == 200
+        await gone(raw)
 
 
 # restarts

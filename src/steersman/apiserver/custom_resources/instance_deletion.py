@@ -2,7 +2,8 @@
 
 Guarantees
 - Finalizers of instances are respected: the definition waits until they are removed.
-- Failures are retried, and the condition reports them meanwhile.
+- Failures are retried with the definition as it is then, and the condition reports them meanwhile.
+- Once the definition is gone, or has lost its finalizer, nothing more is deleted: there may be another one with its name.
 """
 
 from __future__ import annotations
@@ -32,62 +33,64 @@ _log = logging.getLogger("steersman.apiserver")
 _PATIENCE: Final = 60.0
 _RETRY: Final = 1.0
 
-_WriteStatus = Callable[[str, Callable[[Tree], bool]], Awaitable[None]]
+_WriteStatus = Callable[[Callable[[Tree], bool]], Awaitable[None]]
 
 
 class InstanceDeletion:
-    """The deletion of one definition's instances."""
+    """The deletion of one definition's instances.
+
+    ``current`` returns the definition as it is now; None once it does not wait any more.
+    """
 
     def __init__(
         self,
         backend: Backend,
-        name: str,
-        crd: Tree,
+        current: Callable[[], Tree | None],
         write_status: _WriteStatus,
         extension: Extension,
         caller: WebhookCaller | None,
     ) -> None:
         self._backend = backend
-        self._name = name
-        self._crd = crd
+        self._current = current
         self._write_status = write_status
         self._extension = extension
         self._caller = caller
 
     async def run(self) -> None:
         """Delete all instances, then the definition."""
-        while True:
+        while (crd := self._current()) is not None:
+            name: str = crd["metadata"]["name"]
             try:
                 await self._tell("True", "InstanceDeletionInProgress", "CustomResource deletion is in progress")
-                if self._is_builtin():
+                if self._is_builtin(crd):
                     await self._release(
                         "OverlappingBuiltInResource", "instances overlap with built-in resources in storage"
                     )
                     return
-                if not is_true(self._crd, "Established"):
+                if not is_true(crd, "Established"):
                     await self._release("NeverEstablished", "resource was never established")
                     return
-                if await self._delete_instances():
+                if await self._delete_instances(crd):
                     await self._release("InstanceDeletionCompleted", "removed all instances")
                     return
                 why = "could not confirm zero CustomResources remaining: context deadline exceeded"
                 await self._tell("True", "InstanceDeletionCheck", why)
             except (RequestRejected, StorageError) as error:
-                _log.warning("deletion of the instances of %s: %s; retrying soon", self._name, error)
+                _log.warning("deletion of the instances of %s: %s; retrying soon", name, error)
             except Exception:  # noqa: BLE001 - our own mistake about one definition is not the end of the server
-                _log.exception("the instances of %s could not be deleted; retrying soon", self._name)
+                _log.exception("the instances of %s could not be deleted; retrying soon", name)
             await asyncio.sleep(_RETRY)
 
-    def _is_builtin(self) -> bool:
+    def _is_builtin(self, crd: Tree) -> bool:
         """Whether the objects belong to one of the server's own kinds."""
-        group, plural = self._crd["spec"]["group"], self._crd["spec"]["names"]["plural"]
+        group, plural = crd["spec"]["group"], crd["spec"]["names"]["plural"]
         return any(
             not each.custom and (each.gvk.group, each.resource) == (group, plural) for each in self._backend.registry
         )
 
-    async def _delete_instances(self) -> bool:
+    async def _delete_instances(self, crd: Tree) -> bool:
         """Delete all instances. Returns whether none is left."""
-        definition = stored_definition(self._crd, extension=self._extension, caller=self._caller)
+        definition = stored_definition(crd, extension=self._extension, caller=self._caller)
         # kube-apiserver runs no admission here.
         context = VerbContext(definition, self._backend, admission=Admission())
         gvk = definition.gvk
@@ -112,7 +115,7 @@ class InstanceDeletion:
             page = await self._backend.storage.list(definition.prefix, limit=1)
             if not page.records:
                 return True
-            if loop.time() >= deadline:
+            if loop.time() >= deadline or self._current() is None:
                 return False
             # Not for long: after a gap in history no event reports the deletions.
             await window.wait(position, min(deadline, loop.time() + _RETRY), lambda: False)
@@ -125,7 +128,7 @@ class InstanceDeletion:
             set_condition(crd, "Terminating", status, reason, message)
             return True
 
-        await self._write_status(self._name, change)
+        await self._write_status(change)
 
     async def _release(self, reason: str, message: str) -> None:
         def change(crd: Tree) -> bool:
@@ -138,4 +141,4 @@ class InstanceDeletion:
                 metadata.pop("finalizers", None)
             return True
 
-        await self._write_status(self._name, change)
+        await self._write_status(change)

@@ -14,6 +14,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -249,7 +250,7 @@ class CustomResources:
                     return True
                 if await self._write(name, establish):
                     return True
-                self._finalize(name, known.crd)
+                self._finalize(name, known.crd["metadata"].get("uid", ""))
             self._due.pop(name, None)
         return False
 
@@ -258,11 +259,11 @@ class CustomResources:
         trial: Tree = copied(self._known[name].crd)
         if not change(trial):
             return False
-        await self.write_status(name, change)
+        await self.write_status(name, trial["metadata"].get("uid", ""), change)
         return True
 
-    async def write_status(self, name: str, change: Callable[[Tree], bool]) -> None:
-        """Change the status of a definition, and its finalizers, as the server itself."""
+    async def write_status(self, name: str, uid: str, change: Callable[[Tree], bool]) -> None:
+        """Change the status of a definition, and its finalizers, as the server itself; not that of another with its name."""
         definition = self.definition
         assert definition is not None
 
@@ -272,22 +273,30 @@ class CustomResources:
 
         request = ServerRequest(HttpRequest("PUT", f"{_PATH}/{name}/status", headers=HEADERS), user=ITSELF)
         try:
-            await Change(self._backend.context(definition), request, WriteOptions(), transform, part="status").make()
+            context = self._backend.context(definition)
+            await Change(context, request, WriteOptions(), transform, uid=uid, part="status").make()
         except RequestRejected as refused:
             if refused.status.code not in {404, 409}:
                 raise
 
-    def _finalize(self, name: str, crd: Tree) -> None:
+    def _ended(self, name: str, uid: str) -> Tree | None:
+        """A definition as it is now, if it is deleted and waits for the deletion of its instances."""
+        known = self._known.get(name)
+        metadata: Tree = {} if known is None else known.crd["metadata"]
+        waits = "deletionTimestamp" in metadata and FINALIZER in metadata.get("finalizers", ())
+        return known.crd if known is not None and waits and metadata["uid"] == uid else None
+
+    def _finalize(self, name: str, uid: str) -> None:
         """Start to delete the instances of a deleted definition, once."""
-        metadata: Tree = crd["metadata"]
-        if "deletionTimestamp" not in metadata or FINALIZER not in metadata.get("finalizers", ()):
-            return
-        uid: str = metadata["uid"]
-        if self._tasks is None or self._ending.get(name) == uid:
+        if self._tasks is None or self._ending.get(name) == uid or self._ended(name, uid) is None:
             return
         self._ending[name] = uid
         ending = InstanceDeletion(
-            self._backend, name, crd, self.write_status, self._extensions.get(name, NONE), self._caller
+            self._backend,
+            partial(self._ended, name, uid),
+            partial(self.write_status, name, uid),
+            self._extensions.get(name, NONE),
+            self._caller,
         )
         self._tasks.start(self._end(name, uid, ending), name=f"api server: end of {name}")
 
