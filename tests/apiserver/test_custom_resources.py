@@ -347,6 +347,22 @@ async def test_a_definition_that_is_mended_while_it_ends_is_deleted():
         await gone(raw)
 
 
+async def test_others_are_answered_while_many_instances_are_deleted(raw):
+    await raw.post(CRDS, crd())
+    for number in range(50):
+        await raw.post(BOATS, boat(f"b{number}"))
+    answered = 0
+
+    async def ask():
+        nonlocal answered
+        while names := (await raw.get(BOATS)).names:
+            answered += len(names) < 50
+            await asyncio.sleep(0)
+
+    await asyncio.gather(raw.delete(BOATS), ask())
+    assert answered > 10
+
+
 # restarts
 
 

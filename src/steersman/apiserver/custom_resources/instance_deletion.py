@@ -104,6 +104,8 @@ class InstanceDeletion:
             except RequestRejected as refused:
                 if refused.status.code != 404:
                     raise
+            # Other requests are answered between two deletions.
+            await asyncio.sleep(0)
         return await self._are_gone(definition)
 
     async def _are_gone(self, definition: Definition) -> bool:
