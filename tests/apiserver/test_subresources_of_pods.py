@@ -162,3 +162,22 @@ async def test_the_options_of_the_deletion_count(raw):
     at_once = {"metadata": {"name": "a"}, "deleteOptions": {"gracePeriodSeconds": 0}}
     assert (await raw.post(f"{PODS}/a/eviction", at_once)).code == 201
     assert (await raw.get(f"{PODS}/a")).code == 404
+
+
+@pytest.mark.parametrize(
+    ("subresource", "more"), [("eviction", {}), ("binding", {"target": {"kind": "Node", "name": "here"}})]
+)
+async def test_admission_names_no_other_pod(subresource, more):
+    async def rename(attributes):
+        if attributes.subresource == subresource:
+            attributes.obj["metadata"]["name"] = "b"
+
+    async with ApiServer(kinds=["v1", "policy/v1"], admission=[rename]) as server:
+        raw = Raw(server.handler)
+        for name in "ab":
+            await raw.post(PODS, a_pod(name))
+        answer = await raw.post(f"{PODS}/a/{subresource}", {"metadata": {"name": "a"}} | more)
+        assert (answer.code, answer.body["message"]) == (
+            400,
+            f"name in URL does not match name in {subresource.capitalize()} object",
+        )

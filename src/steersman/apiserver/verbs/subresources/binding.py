@@ -46,9 +46,6 @@ async def create_binding(context: VerbContext, request: ServerRequest) -> Server
     )
     info, metadata = request.info, binding["metadata"]
     take_namespace(_DEFINITION, info.namespace, metadata)
-    name: str = metadata.get("name", "")
-    if info.name and info.name != name:
-        raise bad_request("name in URL does not match name in Binding object")
     managed = managed_of(context.registry, _DEFINITION, info.subresource)
     binding = updated(managed, None, binding, manager_of(request, options.field_manager))
     metadata = binding["metadata"]
@@ -57,13 +54,17 @@ async def create_binding(context: VerbContext, request: ServerRequest) -> Server
         request,
         "CREATE",
         namespace=info.namespace,
-        name=name,
+        name=info.name or metadata.get("name", ""),
         obj=binding,
         old=None,
         dry_run=options.dry_run,
         view=WriteView(_DEFINITION),
     )
     await context.admission.admit(attributes)
+    # A webhook may have changed it.
+    name: str = metadata.get("name", "")
+    if info.name and info.name != name:
+        raise bad_request("name in URL does not match name in Binding object")
     target: Tree = binding.get("target") or {}
     problems = _problems(target)
     if problems:

@@ -62,8 +62,6 @@ async def evict(context: VerbContext, request: ServerRequest) -> ServerResponse:
     )
     info = request.info
     take_namespace(_DEFINITION, info.namespace, eviction["metadata"])
-    if eviction["metadata"].get("name", "") != info.name:
-        raise bad_request("name in URL does not match name in Eviction object")
     attributes = Attributes(
         context,
         request,
@@ -76,6 +74,9 @@ async def evict(context: VerbContext, request: ServerRequest) -> ServerResponse:
         view=WriteView(_DEFINITION),
     )
     await context.admission.admit(attributes)
+    # A webhook may have changed it.
+    if eviction["metadata"].get("name", "") != info.name:
+        raise bad_request("name in URL does not match name in Eviction object")
     await context.admission.validate(attributes)
     deletion = _deletion(request, eviction.get("deleteOptions"), dry_run=options.dry_run)
     record, _ = await context.storage.get(context.definition.storage_key(info.namespace, info.name))
