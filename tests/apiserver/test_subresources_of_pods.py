@@ -4,6 +4,7 @@ import pytest
 
 from samples.embedded import Raw
 from steersman.apiserver import ApiServer
+from steersman.apiserver.storage import MemoryStorage
 
 PODS = "/api/v1/namespaces/default/pods"
 BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
@@ -162,6 +163,49 @@ async def test_the_options_of_the_deletion_count(raw):
     at_once = {"metadata": {"name": "a"}, "deleteOptions": {"gracePeriodSeconds": 0}}
     assert (await raw.post(f"{PODS}/a/eviction", at_once)).code == 201
     assert (await raw.get(f"{PODS}/a")).code == 404
+
+
+class Racing(MemoryStorage):
+    """A store in which another request always writes a Pod first: what ``first`` is, and it does that once."""
+
+    first = None
+
+    async def put(self, key, value, *, expect, ttl=None):
+        if self.first is not None and "/pods/" in key:
+            first, self.first = self.first, None
+            await first()
+        return await super().put(key, value, expect=expect, ttl=ttl)
+
+
+async def test_a_pod_that_starts_meanwhile_needs_its_budget():
+    """Judged while it was pending, it would be deleted while it runs, whatever its budget allows."""
+    async with ApiServer(kinds=["v1", "policy/v1"], storage=(storage := Racing())) as server:
+        raw = Raw(server.handler)
+        await allowing(raw, 0)
+        await raw.post(PODS, a_pod("a", nodeName="here"))
+        started = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+        storage.first = lambda: raw.patch(f"{PODS}/a/status", {"status": started})
+        assert (await raw.post(f"{PODS}/a/eviction", {"metadata": {"name": "a"}})).code == 429
+        assert (await raw.get(f"{PODS}/a")).body["metadata"].get("deletionTimestamp") is None
+
+
+async def test_an_unready_pod_that_becomes_ready_meanwhile_is_kept():
+    async with ApiServer(kinds=["v1", "policy/v1"], storage=(storage := Racing())) as server:
+        raw = Raw(server.handler)
+        await allowing(raw, 0, unhealthyPodEvictionPolicy="AlwaysAllow")
+        await running(raw, ready=False)
+        ready = {"conditions": [{"type": "Ready", "status": "True"}]}
+        storage.first = lambda: raw.patch(f"{PODS}/a/status", {"status": ready})
+        assert (await raw.post(f"{PODS}/a/eviction", {"metadata": {"name": "a"}})).code == 429
+        assert (await raw.get(f"{PODS}/a")).body["metadata"].get("deletionTimestamp") is None
+
+
+async def test_an_eviction_of_one_version_of_a_pod(raw):
+    """Its own record in the Pod's status makes a new version, which is not another one to its sender."""
+    await running(raw)
+    version = str((await raw.get(f"{PODS}/a")).version)
+    eviction = {"metadata": {"name": "a"}, "deleteOptions": {"preconditions": {"resourceVersion": version}}}
+    assert (await raw.post(f"{PODS}/a/eviction", eviction)).code == 201
 
 
 @pytest.mark.parametrize(

@@ -3,13 +3,14 @@
 Guarantees
 - A budget without a disruption left keeps the Pod: 429, with Retry-After.
 - The disruption is subtracted from the budget before the Pod is deleted, by a write that fails on a concurrent change.
-- Pods that have ended, or never started, need no budget.
+- Pods that have ended, or never started, need no budget. One that may start meanwhile is deleted only as it was judged.
 - The Pod's status reports the eviction before the Pod is deleted.
 """
 
 from __future__ import annotations
 
 from functools import partial
+from http import HTTPStatus
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -21,7 +22,7 @@ from steersman.apiserver.answers import answer_status
 from steersman.apiserver.context import VerbContext
 from steersman.apiserver.decoding.body import read_object
 from steersman.apiserver.documents import decode_stored, encode_stored
-from steersman.apiserver.errors import bad_request, not_found, too_many_disruptions
+from steersman.apiserver.errors import RequestRejected, bad_request, not_found, too_many_disruptions
 from steersman.apiserver.forms import form_for
 from steersman.apiserver.registry.builtin.types.trees import items, subtree
 from steersman.apiserver.registry.definition import Definition, Tree
@@ -29,8 +30,9 @@ from steersman.apiserver.registry.subresources import EVICTION
 from steersman.apiserver.request import ServerRequest, read_body
 from steersman.apiserver.storage import Mismatch, Record
 from steersman.apiserver.verbs.delete import delete_object
+from steersman.apiserver.verbs.deletion_rules import check_preconditions
 from steersman.apiserver.verbs.object_names import take_namespace
-from steersman.apiserver.verbs.options import DeleteOptions, delete_options, write_options
+from steersman.apiserver.verbs.options import DeleteOptions, Preconditions, delete_options, write_options
 from steersman.errors import ApiStatus, SelectorError
 from steersman.objects import Selector, format_time
 from steersman.transport import ServerResponse
@@ -44,6 +46,8 @@ _CONDITION: Final = {
     "reason": "EvictionByEvictionAPI",
     "message": "Eviction API: evicting",
 }
+#: How often a Pod is judged, while it changes.
+_ATTEMPTS: Final = 20
 _SEVERAL: Final = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
 
 
@@ -79,16 +83,37 @@ async def evict(context: VerbContext, request: ServerRequest) -> ServerResponse:
         raise bad_request("name in URL does not match name in Eviction object")
     await context.admission.validate(attributes)
     deletion = _deletion(request, eviction.get("deleteOptions"), dry_run=options.dry_run)
+    refused: RequestRejected | None = None
+    for _ in range(_ATTEMPTS):
+        refused = await _evicted(context, request, deletion)
+        if refused is None:
+            return answer_status(request, ApiStatus(status="Success", code=201), code=201)
+    assert refused is not None
+    raise refused
+
+
+async def _evicted(context: VerbContext, request: ServerRequest, deletion: DeleteOptions) -> RequestRejected | None:
+    """Judge and delete the Pod of a request. Returns a conflict if it changed meanwhile: it must be judged again."""
+    info = request.info
     record, _ = await context.storage.get(context.definition.storage_key(info.namespace, info.name))
     if record is None:
         raise not_found(context.definition.named, info.name)
-    pod = decode_stored(record)
+    pod, spared = decode_stored(record), ""
     if _needs_budget(pod):
-        await _take_disruption(context, pod, dry_run=deletion.is_dry_run)
-    if not deletion.is_dry_run:
-        await _tell_pod(context, record)
-    await delete_object(context, request, info.namespace, info.name, deletion)
-    return answer_status(request, ApiStatus(status="Success", code=201), code=201)
+        spared = await _take_disruption(context, pod, dry_run=deletion.is_dry_run)
+    is_fixed = not _has_version(deletion) and (bool(spared) or _may_start(pod))
+    options = _with_version(deletion, record) if is_fixed else deletion
+    try:
+        if not deletion.is_dry_run:
+            options = await _tell_pod(context, record, options)
+        await delete_object(context, request, info.namespace, info.name, options)
+    except RequestRejected as refused:
+        if not is_fixed or refused.status.code != HTTPStatus.CONFLICT:
+            raise
+        if spared:
+            raise _still_processed(spared) from None
+        return refused
+    return None
 
 
 def _deletion(request: ServerRequest, given: Any, *, dry_run: bool) -> DeleteOptions:
@@ -98,38 +123,60 @@ def _deletion(request: ServerRequest, given: Any, *, dry_run: bool) -> DeleteOpt
 
 
 def _needs_budget(pod: Tree) -> bool:
-    phase = subtree(pod, "status").get("phase", "")
-    return phase not in _DONE and "deletionTimestamp" not in pod["metadata"]
+    return _phase(pod) not in _DONE and "deletionTimestamp" not in pod["metadata"]
 
 
-async def _take_disruption(context: VerbContext, pod: Tree, *, dry_run: bool) -> None:
+def _may_start(pod: Tree) -> bool:
+    return _phase(pod) == "Pending" and "deletionTimestamp" not in pod["metadata"]
+
+
+def _phase(pod: Tree) -> str:
+    return subtree(pod, "status").get("phase", "")
+
+
+def _has_version(options: DeleteOptions) -> bool:
+    return options.preconditions is not None and options.preconditions.resource_version is not None
+
+
+def _with_version(options: DeleteOptions, record: Record) -> DeleteOptions:
+    """The options of a deletion that applies only to this version of the Pod."""
+    preconditions = options.preconditions or Preconditions()
+    preconditions = msgspec.structs.replace(preconditions, resource_version=str(record.modified))
+    return msgspec.structs.replace(options, preconditions=preconditions)
+
+
+async def _take_disruption(context: VerbContext, pod: Tree, *, dry_run: bool) -> str:
+    """Subtract a disruption from the Pod's budget. Returns the name of a budget that spares the Pod as it is now."""
     while True:
         budget = await _budget(context, pod)
-        if budget is None or _is_exempt(pod, budget.tree):
-            return
+        if budget is None:
+            return ""
+        if _is_exempt(pod, budget.tree):
+            return budget.tree["metadata"]["name"]
         status = _checked(budget.tree)
         status["disruptionsAllowed"] -= 1
         status["disruptedPods"] = (status.get("disruptedPods") or {}) | {
             pod["metadata"]["name"]: format_time(utc_now())
         }
         if dry_run:
-            return
+            return ""
         try:
             await context.storage.put(budget.record.key, encode_stored(budget.tree), expect=budget.record.modified)
         except Mismatch:
             continue
-        return
+        return ""
 
 
-async def _tell_pod(context: VerbContext, record: Record | None) -> None:
-    """Record the eviction in the Pod's status, for the Pod's controller."""
+async def _tell_pod(context: VerbContext, record: Record | None, options: DeleteOptions) -> DeleteOptions:
+    """Record the eviction in the Pod's status, for the Pod's controller. Returns the options for the Pod as it is then."""
     while record is not None:
         pod = decode_stored(record)
+        check_preconditions(context.definition, pod, record, options)
         status: Tree = pod.setdefault("status", {})
         conditions = items(status, "conditions")
         present = next((condition for condition in conditions if condition.get("type") == _CONDITION["type"]), None)
         if present is not None and present | _CONDITION == present:
-            return
+            break
         since = {"lastProbeTime": None, "lastTransitionTime": format_time(utc_now())}
         if present is not None and present.get("status") == _CONDITION["status"]:
             since = {name: present.get(name) for name in since}
@@ -138,11 +185,12 @@ async def _tell_pod(context: VerbContext, record: Record | None) -> None:
             [new if condition is present else condition for condition in conditions] if present else [*conditions, new]
         )
         try:
-            await context.storage.put(record.key, encode_stored(pod), expect=record.modified)
+            record = await context.storage.put(record.key, encode_stored(pod), expect=record.modified)
         except Mismatch as mismatch:
             record = mismatch.current
             continue
-        return
+        return _with_version(options, record) if _has_version(options) else options
+    return options
 
 
 async def _budget(context: VerbContext, pod: Tree) -> _Budget | None:
@@ -183,10 +231,13 @@ def _checked(budget: Tree) -> Tree:
     metadata: Tree = budget["metadata"]
     status: Tree = budget.setdefault("status", {})
     if status.get("observedGeneration", 0) < metadata.get("generation", 0):
-        why = f"The disruption budget {metadata['name']} is still being processed by the server."
-        raise too_many_disruptions(why, seconds=10)
+        raise _still_processed(metadata["name"])
     if status.get("disruptionsAllowed", 0) <= 0:
         needs, has = status.get("desiredHealthy", 0), status.get("currentHealthy", 0)
         why = f"The disruption budget {metadata['name']} needs {needs} healthy pods and has {has} currently"
         raise too_many_disruptions(why)
     return status
+
+
+def _still_processed(name: str) -> RequestRejected:
+    return too_many_disruptions(f"The disruption budget {name} is still being processed by the server.", seconds=10)
