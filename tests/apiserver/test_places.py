@@ -126,3 +126,14 @@ async def test_a_rejected_watch_takes_no_place(server):
         assert (await server.handle(request("kim", f"{MAPS}?watch=1&labelSelector=!!"))).status == 400
         assert (await server.handle(request("kim", "/api/v1/nothings?watch=1"))).status == 404
     assert (await server.handle(request("kim", f"{MAPS}?watch=1"))).status == 200
+
+
+async def test_a_watch_with_long_selectors_counts_as_several(server):
+    """Each write is compared with all of them: 1,000 watches of 16 KiB would delay every other client by seconds."""
+    long = "labelSelector=" + ",".join(f"a!=b{number}" for number in range(60))
+    first = await server.handle(request("kim", f"{MAPS}?watch=1&{long}"))
+    assert first.status == 200
+    assert (await server.handle(request("kim", f"{MAPS}?watch=1"))).status == 429
+    assert (await server.handle(request("root", f"{MAPS}?watch=1&{long}"))).status == 200
+    await end(first)
+    assert (await server.handle(request("kim", f"{MAPS}?watch=1&labelSelector=a!=b"))).status == 200

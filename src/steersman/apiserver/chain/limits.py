@@ -7,7 +7,8 @@ Guarantees
 - The number of requests in flight is limited; an excess request is answered at once with 429 and Retry-After.
 - One user has at most half of the places, so that no user can take them all.
 - Administrators have places of their own, as many again: several users together cannot take those.
-- Watches and other streams have no deadline. Their number is limited for each user but administrators.
+- Watches and other streams have no deadline. Their number is limited for each user but administrators. A watch with long
+  selectors counts as several: each change is compared with all of them.
 
 The size of a body is limited elsewhere: `request.py` rejects long bodies, `json_trees.py` those with too many values.
 """
@@ -33,6 +34,8 @@ READING = frozenset({"get", "list", "watch", "head", "options"})
 
 #: The size in bytes of a body that fits the buffers of a connection.
 _SHORT: Final = 64 * 1024
+#: The length of the selectors of one stream: a longer one counts as several.
+_SELECTORS: Final = 256
 #: kube-apiserver's answer to a request that took too long: its text names no kind.
 _LATE = ServerResponse(
     status=504,
@@ -48,24 +51,31 @@ _Counts: TypeAlias = Counter[object]
 
 
 class _Place:
-    """One in each of some counts, until it is released or dropped."""
+    """One in each of some counts, or as many as it weighs, until it is released or dropped."""
 
-    def __init__(self, *counted: tuple[_Counts, object]) -> None:
+    def __init__(self, *counted: tuple[_Counts, object], weight: int = 1) -> None:
         self._counted = counted
+        self._weight = weight
         for counts, key in counted:
-            counts[key] += 1
+            counts[key] += weight
 
     def release(self) -> None:
         """Give the place back; doing so twice changes nothing."""
         counted, self._counted = self._counted, ()
         for counts, key in counted:
-            counts[key] -= 1
+            counts[key] -= self._weight
             if not counts[key]:
                 del counts[key]
 
     def __del__(self) -> None:
         # A response may be dropped before it is sent: its client left.
         self.release()
+
+
+def _weight(request: ServerRequest) -> int:
+    """How many streams a watch counts as."""
+    query = first_values(request.wire.query)
+    return 1 + (len(query.get("labelSelector", "")) + len(query.get("fieldSelector", ""))) // _SELECTORS
 
 
 class RequestLimits:
@@ -99,7 +109,7 @@ class RequestLimits:
         """Pass a request on, within the limits."""
         user = self._user(request)
         if request.info.verb == "watch":
-            return await self._held(request, next_, self._stream(user))
+            return await self._held(request, next_, self._stream(user, _weight(request)))
         seconds = self._seconds(request)
         place = self._place(request.info.verb in READING, user)
         end = asyncio.get_running_loop().time() + seconds
@@ -139,13 +149,14 @@ class RequestLimits:
             raise too_many_requests()
         return _Place((self._under_way, sort), *(() if mine is None else ((self._of_user, mine),)))
 
-    def _stream(self, user: User | None) -> _Place:
+    def _stream(self, user: User | None, weight: int = 1) -> _Place:
         """A place for a stream; 429 if its user has too many."""
         if user is None or MASTERS in user.groups:
             return _Place()
-        if self._streams[user.name] >= self.watching:
+        # One stream is always possible.
+        if self._streams[user.name] + min(weight, self.watching) > self.watching:
             raise too_many_requests()
-        return _Place((self._streams, user.name))
+        return _Place((self._streams, user.name), weight=weight)
 
     def _user(self, request: ServerRequest) -> User | None:
         """A request's user; None if unknown, and then the request ends quickly."""
