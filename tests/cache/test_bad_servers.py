@@ -241,6 +241,23 @@ def test_a_silent_stream_is_replaced():
     assert server.queries[2]["resourceVersion"] == "5"
 
 
+def test_a_stream_of_blank_lines_is_replaced():
+    """A proxy that sends them to keep a connection would else hide that the server behind it is gone."""
+
+    def answer(query):
+        if is_initial(query):
+            return saying(bookmark(5, end=True), *(30, b"\n", 30, b" \n") * 60)
+        if is_watch(query):
+            return saying(frame("ADDED", config_map("late", 7)))
+        return 200, page(6)
+
+    async def scenario(informer):
+        await informer.wait_reached("7")
+        return asyncio.get_running_loop().time()
+
+    assert run(answer, scenario)[1] == 120
+
+
 def test_versions_that_have_gone_back_are_a_new_epoch(heard, caplog):
     """An etcd restored from a backup: what was seen after it was made is gone, and so is what we wrote."""
     old, lost = frame("ADDED", config_map("old", 3)), frame("ADDED", config_map("lost", 90))

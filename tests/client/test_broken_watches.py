@@ -264,6 +264,23 @@ async def test_silence_is_noticed(serve, reach, refused, said):
     await within(server.hung_up.wait())
 
 
+async def test_blank_lines_do_not_end_a_silence(serve, reach, refused):
+    """A proxy may send them to keep the connection."""
+
+    async def script(talk):
+        await talk.request()
+        await talk.say(HEAD, chunk(THREE))
+        while True:
+            await talk.say(chunk(b"\n"))
+            await asyncio.sleep(0.02)
+
+    seen = []
+    client = await reach(await serve(script))
+    error = await refused(DeadlineExceeded, read(client, into=seen, idle_timeout=0.2))
+    assert "only blank lines for 0.2 s" in str(error)
+    assert len(seen) == 3
+
+
 async def test_a_stream_outlives_the_time_of_a_request(serve, reach):
     """A watch has no deadline of its own."""
 

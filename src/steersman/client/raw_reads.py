@@ -8,13 +8,13 @@ Guarantees
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 from steersman.aio import Closable
 from steersman.client.bindings import Binding, VerbCall
 from steersman.client.client import Client
 from steersman.client.request_sender import forget_context
+from steersman.client.watches import SpokenChunks
 from steersman.errors import ApiError, KindNotServed, ProtocolError
 from steersman.objects import Kind, Object, PartialObjectMetadata
 from steersman.transport import Response
@@ -97,7 +97,7 @@ class RawWatch(Closable):
         self._response = response
         self._tried = tried
         self._splitter = FrameSplitter()
-        self._chunks: AsyncIterator[bytes] = response.chunks(idle_timeout=idle_timeout)
+        self._chunks = SpokenChunks(response, tried, idle_timeout)
         self._failure: ApiError | None = None
         self._closed = False
 

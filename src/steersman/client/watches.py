@@ -3,12 +3,13 @@
 Guarantees
 - Leaving the ``async with`` block closes the connection; so does cancelling the task inside it.
 - An undecodable object is an `Undecodable` event for its key; the stream continues.
-- With ``idle_timeout``, a silent stream raises `DeadlineExceeded`.
+- With ``idle_timeout``, a stream that is silent, or sends only blank lines, raises `DeadlineExceeded`.
 - After an error or the end, nothing more comes.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, Generic, Self, TypeVar
@@ -19,7 +20,7 @@ from steersman.aio import Closable
 from steersman.client.bindings import Binding, VerbCall
 from steersman.client.request_sender import RequestSender, forget_context
 from steersman.client.results import Added, Bookmark, Deleted, Modified, Undecodable, WatchEvent
-from steersman.errors import ApiError, DecodeError, ProtocolError
+from steersman.errors import ApiError, DeadlineExceeded, DecodeError, ProtocolError
 from steersman.transport import Response
 from steersman.wire import (
     FrameSplitter,
@@ -48,6 +49,26 @@ class _Marked(msgspec.Struct):
 _bookmark_decoder = msgspec.json.Decoder(_Marked)
 
 
+class SpokenChunks:
+    """The pieces of a stream that say something: the blank lines that some proxies send do not end a silence."""
+
+    __slots__ = ("_chunks", "_idle_timeout", "_loop", "_tried")
+
+    def __init__(self, response: Response, tried: VerbCall, idle_timeout: float | None) -> None:
+        self._chunks: AsyncIterator[bytes] = response.chunks(idle_timeout=idle_timeout)
+        self._tried = tried
+        self._idle_timeout = idle_timeout
+        self._loop = asyncio.get_running_loop()
+
+    async def __anext__(self) -> bytes:
+        since = self._loop.time()
+        while (chunk := await anext(self._chunks)).isspace():
+            if self._idle_timeout is not None and self._loop.time() - since >= self._idle_timeout:
+                seconds = f"{self._idle_timeout:g} s"
+                raise DeadlineExceeded(f"{self._tried}: only blank lines for {seconds}; the connection may be dead")
+        return chunk
+
+
 class Watch(Closable, Generic[T]):
     """An open watch; made by ``client.watch(...)``."""
 
@@ -66,7 +87,7 @@ class Watch(Closable, Generic[T]):
         self._tried = VerbCall("watch")
         self._splitter = FrameSplitter()
         self._frames: deque[bytes] = deque()
-        self._chunks: AsyncIterator[bytes] | None = None
+        self._chunks: SpokenChunks | None = None
         self._closed = False
 
     async def __aenter__(self) -> Self:
@@ -85,7 +106,7 @@ class Watch(Closable, Generic[T]):
             binding, request = await self._start()
             self._tried = VerbCall("watch", binding.gvk)
             self._response = await self._sender.stream(request, tried=self._tried)
-            self._chunks = self._response.chunks(idle_timeout=self._idle_timeout)
+            self._chunks = SpokenChunks(self._response, self._tried, self._idle_timeout)
             self._binding = binding
         return self._binding
 
@@ -106,7 +127,7 @@ class Watch(Closable, Generic[T]):
             await self.close()
             raise
 
-    async def _receive(self, chunks: AsyncIterator[bytes]) -> None:
+    async def _receive(self, chunks: SpokenChunks) -> None:
         """Read the next bytes; any failure closes the connection."""
         try:
             chunk = await anext(chunks)
