@@ -258,6 +258,15 @@ def test_a_stream_of_blank_lines_is_replaced():
     assert run(answer, scenario)[1] == 120
 
 
+def test_unreadable_frames_do_not_fill_the_log(caplog):
+    def answer(query):
+        return saying(bookmark(5, end=True), *[frame("ADDED", {"metadata": 5}), 0.01] * 2000)
+
+    run(answer, half_a_minute)
+    lines = [each for each in caplog.records if "that are not an object" in each.message]
+    assert 10 <= len(lines) <= 30
+
+
 def test_versions_that_have_gone_back_are_a_new_epoch(heard, caplog):
     """An etcd restored from a backup: what was seen after it was made is gone, and so is what we wrote."""
     old, lost = frame("ADDED", config_map("old", 3)), frame("ADDED", config_map("lost", 90))

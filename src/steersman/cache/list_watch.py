@@ -35,6 +35,7 @@ from steersman.errors import (
     Unauthorized,
 )
 from steersman.objects import Key, Kind
+from steersman.telemetry import LineLimit
 from steersman.wire import ListOptions, PageCount, WatchFrame, WatchOptions
 
 _log = logging.getLogger("steersman.cache")
@@ -94,6 +95,7 @@ class ListWatch:
         self.requests = 0
         self.lists = 0
         self.unreadable = 0
+        self._unreadable_lines = LineLimit()
         self.last_error: ApiError | None = None
         #: Whether the server failed the last request; not if it denied the request, or asked to wait.
         self._lost = False
@@ -347,7 +349,10 @@ class ListWatch:
         stored = self._intake.admit(raw)
         if stored is None:
             self.unreadable += 1
-            _log.warning("the server sent %d bytes of %s that are not an object; ignoring them", len(raw), self._name)
+            if self._unreadable_lines.admits(asyncio.get_running_loop().time()):
+                _log.warning(
+                    "the server sent %d bytes of %s that are not an object; ignoring them", len(raw), self._name
+                )
         return stored
 
     def _stage(self, changes: reflector.Changes) -> None:
