@@ -162,3 +162,19 @@ async def test_what_the_client_takes_decides(raw, five):
     assert fallback.body["kind"] == "ConfigMap"
     for accept in ("text/plain", "application/json;as=Picture;v=v1;g=meta.k8s.io"):
         assert (await raw.get(f"{MAPS}/a", accept=accept)).code == 406
+
+
+async def test_a_page_begins_with_the_key_of_its_token(raw):
+    """Clients of other servers may send a key itself; a key after all of them selects nothing, also by a name."""
+    for name in "abc":
+        await raw.post(MAPS, {"metadata": {"name": name}})
+
+    async def page(start, more=""):
+        text = json.dumps({"v": "meta.k8s.io/v1", "rv": -1, "start": start}).encode()
+        return await raw.get(f"{MAPS}?continue={base64.urlsafe_b64encode(text).decode()}{more}")
+
+    assert (await page("b")).names == ["b", "c"]
+    assert (await page("b\0")).names == ["c"]
+    assert (await page("a", "&fieldSelector=metadata.name%3Db")).names == ["b"]
+    assert (await page("b\0", "&fieldSelector=metadata.name%3Db")).names == []
+    assert (await page("b/")).code == 400

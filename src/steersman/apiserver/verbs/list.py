@@ -109,8 +109,8 @@ class Listing:
             context.definition, namespace=info.namespace, labels=options.label_selector, fields=options.field_selector
         )
         self._limit = max(0, options.limit or 0)
-        #: The key after which the page begins.
-        self._after = ""
+        #: The key with which the page begins, and one after which it does.
+        self._start = self._after = ""
         #: The revision shown; 0 means the current one.
         self._revision = 0
         #: Whether an index is used, which covers only the current revision.
@@ -147,7 +147,8 @@ class Listing:
         if options.continue_:
             if version:
                 raise bad_request("specifying resource version is not allowed when using continue")
-            self._after, self._revision = self._read_token(options.continue_)
+            self._start, self._revision = self._read_token(options.continue_)
+            self._after = _before(self._start)
             if options.resource_version == "0":
                 self._limit = 0
             return
@@ -175,7 +176,8 @@ class Listing:
             return await self._selected()
         record, revision = await storage.get(selection.prefix + selection.name, revision=self._revision)
         record = None if record is None else await self._context.readable(record)
-        records = [record] if record is not None and self._matches(record) else []
+        is_there = record is not None and record.key > self._after and self._matches(record)
+        records = [record] if record is not None and is_there else []
         return records, ListMetadata(resource_version=str(revision))
 
     async def _selected(self) -> tuple[list[Record], ListMetadata]:
@@ -229,7 +231,7 @@ class Listing:
         return urlsafe_b64encode(msgspec.json.encode(token)).decode().rstrip("=")
 
     def _read_token(self, text: str) -> tuple[str, int]:
-        """The last key before a page, and the revision that it shows."""
+        """The first key of a page, and the revision that it shows."""
         try:
             raw = b64decode(text.translate(_URL_SAFE) + "=" * (-len(text) % 4), validate=True)
         except (binascii.Error, ValueError):
@@ -249,16 +251,21 @@ class Listing:
         if not start:
             raise _bad_token(": encoded start key empty (version meta.k8s.io/v1)")
         relative = start.removeprefix("/")
-        if "//" in start or any(part in {".", ".."} for part in relative.split("/")):
+        if "//" in start or relative.endswith("/") or any(part in {".", ".."} for part in relative.split("/")):
             raise _bad_token(f": {start}")
-        # A page begins at its start key; the store is read from the key before it.
-        return self._selection.prefix + relative.removesuffix("\0"), max(0, revision)
+        return self._selection.prefix + relative, max(0, revision)
 
     def _expired(self) -> Exception:
         if self._options.continue_:
             # kube-apiserver omits the slash here, and accepts both forms.
-            return expired(_CONTINUE_EXPIRED, continue_=self._token(f"{self._after}\0", -1, slash=""))
+            return expired(_CONTINUE_EXPIRED, continue_=self._token(self._start, -1, slash=""))
         return expired(_LIST_EXPIRED)
+
+
+def _before(key: str) -> str:
+    """The key after which a page begins, in place of the one with which it does."""
+    # No key has the last character of Unicode.
+    return key.removesuffix("\0") if key.endswith("\0") else f"{key[:-1]}{chr(ord(key[-1]) - 1)}\U0010ffff"
 
 
 def _first_bad(text: str) -> int:
