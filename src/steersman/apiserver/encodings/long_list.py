@@ -1,7 +1,8 @@
 """The body of a long list, encoded object by object while it is sent.
 
 Guarantees
-- A client that does not read costs one piece of memory: `_PIECE` bytes of JSON, or one object, in its media type.
+- A client that does not read costs one piece of memory: `_PIECE` bytes of JSON, or one object, in its media type; and a
+  reference to each object.
 - Worker threads compute the pieces, one for all answers of the server at a time. Users take turns.
 - The bytes are those of the whole list. A protobuf list begins with its length, so that it is encoded twice, as far as
   the server has no memory to keep it: `ANSWERS_MAX` for all clients together.
@@ -10,13 +11,10 @@ Guarantees
 from __future__ import annotations
 
 import logging
-from bisect import bisect_right
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 from functools import partial
-from itertools import accumulate
-from operator import attrgetter
-from typing import Any, Final, Protocol, TypeVar, cast
+from typing import Any, Final, Protocol, TypeVar
 
 from steersman.apiserver import protobuf
 from steersman.apiserver.errors import RequestRejected
@@ -31,7 +29,6 @@ _log = logging.getLogger("steersman.apiserver")
 
 #: How many bytes of JSON are encoded at a time.
 _PIECE: Final = 128 * 1024
-_value_of: Final = cast("Callable[[Record], bytes]", attrgetter("value"))
 #: Ends the list and its object.
 _TAIL: Final = b"]}\n"
 
@@ -125,13 +122,16 @@ class LongList:
     def _batches(self) -> Iterator[tuple[Sequence[Record], int]]:
         """Consecutive objects, and the size that they count as."""
         records, weight = self._records, self._weight
-        sizes = map(len, map(_value_of, records))
-        ends = list(accumulate(size + weight for size in sizes) if weight else accumulate(sizes))
-        start = before = 0
-        while start < len(records):
-            end = max(start + 1, bisect_right(ends, before + _PIECE))
-            yield records[start:end], ends[end - 1] - before
-            start, before = end, ends[end - 1]
+        start = size = 0
+        # No list of all sizes: a client that does not read would hold it, and it is four times as long as the records.
+        for number, record in enumerate(records):
+            added = len(record.value) + weight
+            if number > start and size + added > _PIECE:
+                yield records[start:number], size
+                start, size = number, 0
+            size += added
+        if start < len(records):
+            yield records[start:], size
 
 
 class _Encoder(Protocol):

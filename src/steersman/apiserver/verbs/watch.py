@@ -40,7 +40,7 @@ from steersman.wire import JSON, PROTOBUF, FrameType, InvalidOption, WatchOption
 _CACHING = ("Cache-Control", "no-cache, private")
 _HEADERS = (_CACHING, ("Content-Type", JSON))
 _PROTOBUF_HEADERS = (_CACHING, ("Content-Type", f"{PROTOBUF};stream=watch"))
-_PIECE = 256 * 1024
+_PIECE = 64 * 1024
 #: How many changes a webhook converts at a time.
 _CONVERTED = 100
 #: Seconds before its end at which a watch sends a bookmark.
