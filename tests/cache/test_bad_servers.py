@@ -370,6 +370,30 @@ def test_an_unreadable_frame_is_left_out_and_the_rest_goes_on():
     assert run(answer, scenario)[1] == (["good"], 1)
 
 
+def secret(name, version):
+    return config_map(name, version) | {"kind": "Secret"}
+
+
+def test_a_frame_of_another_kind_is_left_out_like_an_item_of_a_list():
+    """A reader that takes objects of any kind, or only metadata, would get it as an object of this one."""
+
+    def answer(query):
+        return saying(bookmark(5, end=True), frame("ADDED", secret("bad", 6)), frame("ADDED", config_map("good", 7)))
+
+    async def scenario(informer):
+        await informer.wait_reached("7")
+        return names(informer), informer.statistics().scopes[0].unreadable
+
+    assert run(answer, scenario)[1] == (["good"], 1)
+
+
+def other_kind_streamed(query):
+    """Initial objects of another kind; no list."""
+    if is_initial(query):
+        return saying(frame("ADDED", secret("a", 5)), bookmark(5, end=True))
+    return (503, status(503, "ServiceUnavailable"))
+
+
 def listing(answer):
     """A server without initial events; ``answer`` gets the number of the page."""
     pages = count()
@@ -387,6 +411,7 @@ def half_streamed(query):
     ("answer", "words"),
     [
         (half_streamed, "initial event of 15 bytes is not an object"),
+        (other_kind_streamed, "is not an object of this kind"),
         (listing(lambda _: page(5, "a").replace(b'{"name": "a"', b'{"name": 7')), "items[0], "),
         (listing(lambda _: page(5, "a").replace(b"ConfigMapList", b"SecretList")), "SecretList of v1 in place of"),
         (listing(lambda number: page(5, continue_=f"t{number}")), "500 pages in a row without items"),

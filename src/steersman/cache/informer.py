@@ -77,7 +77,7 @@ class Informer(Generic[T]):
         self._recover_all = on_recovery or self.recover
         #: Whether reads have waited for the watch since it was lost.
         self._was_awaited = False
-        self.intake = Intake(self.options, field_managers=reads.field_managers)
+        self.intake = Intake(self.options, kind=self.gvk.kind, field_managers=reads.field_managers)
         self._scopes = {
             scope: ListWatch(
                 reads,

@@ -8,7 +8,7 @@ Guarantees
 - A user's transform makes the object partial, and so does a metadata-only cache.
 - If the transform fails, the cache keeps the object as the server sent it, so readers see the latest state. The failure is
   logged and counted.
-- For bytes without an object name, `admit` returns None; no other object is affected.
+- For bytes without an object name, or with another kind, `admit` returns None; no other object is affected.
 """
 
 from __future__ import annotations
@@ -57,6 +57,7 @@ class _Metadata(msgspec.Struct, rename="camel", gc=False):
 
 class _Identified(msgspec.Struct, gc=False):
     metadata: _Metadata
+    kind: str = ""
 
 
 class _Managed(msgspec.Struct, rename="camel", omit_defaults=True, gc=False):
@@ -147,8 +148,10 @@ class _Pool(Generic[T]):
 class Intake:
     """The intake of one kind in one cache."""
 
-    def __init__(self, options: KindOptions, *, field_managers: tuple[str, ...] = ()) -> None:
+    def __init__(self, options: KindOptions, *, kind: str = "", field_managers: tuple[str, ...] = ()) -> None:
         self._options = options
+        #: The kinds that objects may have: items of lists of built-in kinds have none.
+        self._kinds = frozenset({kind, "", "PartialObjectMetadata"}) if kind else None
         self._selects_all = not (options.namespaces or options.labels or options.fields)
         self._field_managers = tuple(name for name in field_managers if name)
         # Objects of a kind often share their namespace, their labels and the fields that we own.
@@ -168,12 +171,13 @@ class Intake:
         return stored
 
     def admit(self, raw: bytes) -> StoredObject | None:
-        """Convert an object's bytes; return None if they are not an object."""
+        """Convert an object's bytes; return None if they are not an object of this kind."""
         options = self._options
         managed = b""
         try:
-            metadata = _decoder.decode(raw).metadata
-            if not metadata.name:
+            identified = _decoder.decode(raw)
+            metadata = identified.metadata
+            if not metadata.name or (self._kinds is not None and identified.kind not in self._kinds):
                 return None
             labels = self._labels.get(bytes(metadata.labels)) if metadata.labels else None
             if metadata.managed_fields:

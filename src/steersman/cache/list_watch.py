@@ -277,7 +277,9 @@ class ListWatch:
             if (stored := self._intake.admit(raw)) is None:
                 self.unreadable += 1
                 # left out, it would look deleted
-                raise ProtocolError(f"list {self._name}: items[{position}], {len(raw)} bytes, is not an object")
+                raise ProtocolError(
+                    f"list {self._name}: items[{position}], {len(raw)} bytes, is not an object of this kind"
+                )
             items.append(stored)
             if not (position + 1) % SLICE:  # an unpaged list may be long
                 await asyncio.sleep(0)
@@ -339,7 +341,7 @@ class ListWatch:
                 changes.append(_mark(frame.object))
             elif (stored := self._admitted(frame.object)) is None and self.state.phase == "streaming":
                 raise ProtocolError(
-                    f"list {self._name}: an initial event of {len(frame.object)} bytes is not an object"
+                    f"list {self._name}: an initial event of {len(frame.object)} bytes is not an object of this kind"
                 )
             elif stored is not None:
                 changes.append(Remove(stored) if frame.type == "DELETED" else Put(stored))
@@ -351,7 +353,9 @@ class ListWatch:
             self.unreadable += 1
             if self._unreadable_lines.admits(asyncio.get_running_loop().time()):
                 _log.warning(
-                    "the server sent %d bytes of %s that are not an object; ignoring them", len(raw), self._name
+                    "the server sent %d bytes of %s that are not an object of this kind; ignoring them",
+                    len(raw),
+                    self._name,
                 )
         return stored
 
