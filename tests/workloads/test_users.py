@@ -166,6 +166,28 @@ def test_the_user_of_the_control_plane_needs_no_root(monkeypatch):
     assert account.variables["USER"] == "nobody"
 
 
+async def test_a_link_of_the_user_in_place_of_its_working_directory_leads_nowhere_else(plane: Plane, tmp_path):
+    """Root enters the folder that the file names, also one that the user cannot reach; the user must not choose it."""
+    private = tmp_path / "private"
+    private.mkdir()
+    (private / "key").write_text("secret")
+    (tmp_path / "own").symlink_to("private")
+    for name, target in (("stolen", private), ("public", "/usr")):
+        (tmp_path / name).symlink_to(target)
+        os.chown(tmp_path / name, NOBODY, NOBODY, follow_symlinks=False)
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)  # noqa: PTH101 - not a blocking call of pathlib
+        (tmp_path / "public").rename(public := Path(folder) / "public")
+        added = ProcessAdditions(user="nobody")
+        for name, place in (("own", tmp_path / "own"), ("stolen", tmp_path / "stolen"), ("public", public)):
+            script = ["-c", "pwd -P; cat key"]
+            await plane.executable(name, executable_path="sh", args=script, working_directory=str(place), added=added)
+        assert output(await plane.until_state("own", "Finished")) == [str(private), "secret"]
+        assert output(await plane.until_state("public", "Finished")) == ["/usr"]
+        status = await plane.until_state("stolen", "FailedToStart")
+    assert "Permission denied: working directory" in (status.steersman.message or "")
+
+
 async def test_a_user_cannot_read_the_output_but_its_program_writes_it(plane: Plane, tmp_path):
     await shell(plane, tmp_path, "nobody", "echo hello; cat $MARK/logs/*")
     status = await plane.until_state("web", "Finished")

@@ -3,6 +3,7 @@
 Guarantees
 - The user changes here, in the process that becomes the program. Only the ``exec`` itself applies the program's environment,
   so no code of Steersman, and no other program, runs with it as the user of the control plane.
+- A symbolic link of another user in the path of its working directory leads only where its own user may go.
 - The program has standard input, output and error, and no other descriptor.
 - A program of another user has a session of its own, so that it cannot type into the terminal of the control plane.
 - If the program cannot be started, the reason is reported.
@@ -10,12 +11,17 @@ Guarantees
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
+import stat
 from collections.abc import Sequence
 from typing import NoReturn
 
 from .system import KILL, PR_SET_PDEATHSIG, leave_session_keyring, prctl
+
+#: As many links as the kernel follows.
+_LINKS_MAX = 40
 
 
 class Program:
@@ -56,13 +62,17 @@ def become(program: Program, start: Start) -> NoReturn:
         for number in (signal.SIGPIPE, signal.SIGXFSZ):
             # Python ignores them.
             signal.signal(number, signal.SIG_DFL)
-        what = f"working directory {program.folder}"
-        os.chdir(program.folder)
+        what = folder = f"working directory {program.folder}"
+        # Before the change of the user, who may be unable to enter it.
+        is_inside = _enter(program.folder)
         what = "the descriptors"
         _close_others(start.report)
         what = f"user {program.user}"
         if program.user:
             _change_user(program.user, start.own)
+        if not is_inside:
+            what = folder
+            os.chdir(program.folder)
         if start.bound:
             # After the change of the user, which resets it.
             prctl(PR_SET_PDEATHSIG, KILL)
@@ -78,6 +88,34 @@ def report_failure(report: int, what: str, error: Exception) -> None:
     """Write why a program cannot be started."""
     reason = getattr(error, "strerror", None) or error
     os.write(report, os.fsencode(f"{getattr(error, 'errno', None) or 0} {reason}: {what}"))
+
+
+def _enter(folder: str) -> bool:
+    """Make a folder the working directory. Returns False, somewhere on the way, at a symbolic link of another user."""
+    os.chdir("/")
+    left = folder.split("/")[::-1]
+    links = 0
+    while left:
+        name = left.pop()
+        if name in ("", "."):
+            continue
+        # Step by step, so that no link is followed that was not looked at.
+        step = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+        facts = os.fstat(step)
+        if not stat.S_ISLNK(facts.st_mode):
+            os.fchdir(step)
+        elif facts.st_uid not in (0, os.geteuid()):
+            return False
+        else:
+            links += 1
+            if links > _LINKS_MAX:
+                raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+            target = os.readlink("", dir_fd=step)
+            if target.startswith("/"):
+                os.chdir("/")
+            left += target.split("/")[::-1]
+        os.close(step)
+    return True
 
 
 def _close_others(kept: int) -> None:
