@@ -13,7 +13,7 @@ from workloads.plane import workloads_plane
 
 from samples.eventually import eventually
 from steersman.workloads.files import InotifyWatcher, Watched, matches, roots
-from steersman.workloads.files.inotify import Inotify
+from steersman.workloads.files.inotify import OVERFLOW, FolderEvent, Inotify
 from steersman.workloads.kinds import FileWatch, ReplicaSetAdditions
 
 
@@ -141,6 +141,28 @@ async def test_a_glob_of_folders_reports_changes_in_all_subfolders(tmp_path, glo
         watcher.watch("web", Watched(str(tmp_path), (glob,)), changed.put_nowait)
         (deep / "a.py").write_text("1")
         assert await asyncio.wait_for(changed.get(), 60) == "src/deep/er/a.py"
+
+
+@linux
+async def test_new_folders_are_watched_after_lost_events(tmp_path, monkeypatch):
+    """A checkout of a large branch changes more files than the kernel queues."""
+    (tmp_path / "src").mkdir()
+    seen: list[str] = []
+    async with InotifyWatcher() as watcher:
+        watcher.watch("web", Watched(str(tmp_path), ("src",)), seen.append)
+        read = Inotify.read
+
+        def lose(inotify: Inotify) -> list[FolderEvent]:
+            return [FolderEvent(-1, OVERFLOW, "")] if list(read(inotify)) else []
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Inotify, "read", lose)
+            (tmp_path / "src" / "new").mkdir()
+            (tmp_path / "src" / "new" / "a.py").write_text("1")
+            await eventually(lambda: "src" in seen)
+        assert "src/new/a.py" in seen
+        (tmp_path / "src" / "new" / "b.py").write_text("1")
+        await eventually(lambda: "src/new/b.py" in seen)
 
 
 async def test_a_limit_that_leaves_files_unwatched_is_reported_once(tmp_path, monkeypatch):

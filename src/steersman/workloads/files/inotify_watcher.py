@@ -135,13 +135,18 @@ class InotifyWatcher:
     def _read(self) -> None:
         for descriptor, mask, name in self._inotify.read():
             for subscription in list(self._subscriptions.values()):
-                self._apply(subscription, descriptor, mask, name)
+                if mask & OVERFLOW:
+                    self._begin_again(subscription)
+                else:
+                    self._apply(subscription, descriptor, mask, name)
+
+    def _begin_again(self, subscription: _Subscription) -> None:
+        """Report all files, because events were lost: any may have changed, also in a folder that is not watched yet."""
+        for root, is_deep in subscription.roots:
+            self._add(subscription, root, is_deep=is_deep, report=True)
+        subscription.listener(subscription.watched.paths[0])
 
     def _apply(self, subscription: _Subscription, descriptor: int, mask: int, name: str) -> None:
-        if mask & OVERFLOW:
-            # Events were lost: any file may have changed.
-            subscription.listener(subscription.watched.paths[0])
-            return
         known = subscription.folders.get(descriptor)
         if known is None:
             return
