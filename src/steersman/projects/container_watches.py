@@ -3,7 +3,9 @@
 Guarantees
 - An action begins when no watched file has changed for the debounce time.
 - A rebuild replaces the containers of the service; all others keep running.
-- A failed action is reported, and the next change retries it.
+- Files are also copied into a container that restarts, or is stopped.
+- A file is copied only if the user who made a symbolic link in its path may read it.
+- A failed action is reported, and the next change retries it, with all files.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from steersman.application import SERVICE, Application, WatchRule
 from steersman.client import Client, MergePatch
 from steersman.errors import ApiError
 from steersman.projects.changes import replace_containers
-from steersman.workloads import ContainerRunner, ContainerRuntimeError, FileWatcher, Watched
+from steersman.workloads import ContainerRunner, ContainerRuntimeError, FileWatcher, Watched, open_readable
 from steersman.workloads.kinds import RESTARTED_AT, Container
 
 
@@ -47,8 +49,10 @@ class ContainerWatches:
         """Watch the files of this application instead of those of the previous one."""
         self._application = application
         keys: set[str] = set()
+        rules: set[tuple[str, WatchRule]] = set()
         for service in application.services.values():
             for number, watch in enumerate(() if service.is_process else service.watch):
+                rules.add((service.name, watch))
                 keys.add(key := f"container {service.name} {number}")
                 watched = Watched(str(application.folder), watch.paths, watch.ignore)
                 self._files.watch(
@@ -57,6 +61,7 @@ class ContainerWatches:
         for key in self._keys - keys:
             self._files.forget(key)
         self._keys = keys
+        self._changed = {rule: paths for rule, paths in self._changed.items() if rule in rules}
 
     async def run(self) -> None:
         """Perform the actions of changed files until cancelled."""
@@ -71,6 +76,7 @@ class ContainerWatches:
                     await self._act(name, watch, sorted(paths))
                 except (ApiError, ContainerRuntimeError, OSError) as error:
                     self._report(f"{name}: the action {watch.action} failed: {error}")
+                    self._changed.setdefault((name, watch), set()).update(paths)
 
     def _complain(self, name: str, problem: str) -> None:
         self._report(f"{name}: {problem}")
@@ -88,9 +94,12 @@ class ContainerWatches:
             return
         containers = list(await self._client.list(Container, labels={SERVICE: name}))
         if watch.action.startswith("sync"):
-            archive = await asyncio.to_thread(_archive, watch, [self._application.folder / path for path in paths])
+            files = [self._application.folder / path for path in paths]
+            archive, problems = await asyncio.to_thread(_archive, watch, files)
+            for problem in problems:
+                self._complain(name, problem)
             for each in containers:
-                if each.status is not None and each.status.state == "Running" and each.status.container_id:
+                if each.status is not None and each.status.container_id:
                     await self._runner.copy(each.status.container_id, archive, "/")
         if watch.action in {"restart", "sync+restart"}:
             moment = aio.utc_now().isoformat()
@@ -100,12 +109,32 @@ class ContainerWatches:
                 )
 
 
-def _archive(watch: WatchRule, files: list[Path]) -> bytes:
-    """A tar archive of the changed files, with their paths inside the container. Deleted files are omitted."""
-    data = io.BytesIO()
+def _archive(watch: WatchRule, files: list[Path]) -> tuple[bytes, list[str]]:
+    """A tar archive of the changed files, with their paths inside the container, and why some cannot be read.
+
+    Deleted files are omitted.
+    """
+    data, problems = io.BytesIO(), list[str]()
     with tarfile.open(fileobj=data, mode="w") as tar:
         for file in files:
-            if file.is_file() and watch.target is not None:
-                below = file.relative_to(watch.root) if watch.root and file != Path(watch.root) else Path()
-                tar.add(file, arcname=str(Path(watch.target) / below).lstrip("/"))
-    return data.getvalue()
+            if watch.target is None:
+                continue
+            below = file.relative_to(watch.root) if watch.root and file != Path(watch.root) else Path()
+            try:
+                _add(tar, file, str(Path(watch.target) / below).lstrip("/"))
+            except (FileNotFoundError, NotADirectoryError):
+                continue
+            except OSError as error:
+                problems.append(f"cannot copy {file}: {error.strerror}")
+    return data.getvalue(), problems
+
+
+def _add(tar: tarfile.TarFile, file: Path, name: str) -> None:
+    """Add a file, or a symbolic link as one."""
+    if file.is_symlink():
+        link = tarfile.TarInfo(name)
+        link.type, link.linkname = tarfile.SYMTYPE, str(file.readlink())
+        tar.addfile(link)
+    elif file.is_file():
+        with open(open_readable(file), "rb") as opened:  # noqa: PTH123 - a descriptor
+            tar.addfile(tar.gettarinfo(arcname=name, fileobj=opened), opened)
