@@ -13,6 +13,7 @@ from samples.eventually import eventually
 from steersman.projects import ApplicationSource, Project
 from steersman.ui import Board
 from steersman.workloads import ContainerRuntimeError, simulated_parts
+from steersman.workloads.kinds import Container
 
 API = """\
   api:
@@ -111,3 +112,21 @@ async def test_a_link_of_another_user_copies_nothing_that_it_may_not_read(shop: 
     await shop.until_reported("src/data/key: user 65534 made a symbolic link in its path")
     await eventually(lambda: (shop.container(), "/") in shop.runtime.copied)
     assert shop.copied() == {"srv/a.py": b"a.py"}
+
+
+@pytest.mark.parametrize("action", ["rebuild"])
+async def test_a_rebuild_does_not_undo_an_edit(shop: Shop) -> None:
+    """The edit removes the service while the rebuild waits for the end of its container."""
+    gate = shop.runtime.gates["stop"] = asyncio.Event()
+    shop.change("src/a.py")
+    await eventually(lambda: ("stop", "shop-api-1") in shop.runtime.calls)
+    (shop.folder / "steersman.yaml").write_text("services:\n" + DB)
+    shop.files.change("steersman.yaml")
+    lock = shop.project._applying
+    await eventually(lambda: "waiters" in repr(lock) or any("edit applied" in each for each in shop.reports))
+    gate.set()
+    await shop.until_reported("api deleted")
+    # Actions follow one another: the rebuild has ended.
+    shop.files.change(str(shop.folder / "db.conf"), key="container db 0")
+    await shop.until_reported("db: restart")
+    assert [each.key.name for each in await shop.project.client.list(Container)] == ["db"]

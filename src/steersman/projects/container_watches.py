@@ -2,7 +2,7 @@
 
 Guarantees
 - An action begins when no watched file has changed for the debounce time.
-- A rebuild replaces the containers of the service; all others keep running.
+- A rebuild replaces the containers of the service; all others keep running. It never undoes an edit.
 - Files are also copied into a container that restarts, or is stopped.
 - A file is copied only if the user who made a symbolic link in its path may read it.
 - A failed action is reported, and the next change retries it, with all files.
@@ -36,9 +36,12 @@ class ContainerWatches:
         runner: ContainerRunner,
         *,
         project: str,
+        applying: asyncio.Lock,
         report: Callable[[str], None],
     ) -> None:
+        """``applying`` is held while the objects of the project change."""
         self._client, self._files, self._runner = client, files, runner
+        self._applying = applying
         self._project, self._report = project, report
         self._application: Application | None = None
         self._keys: set[str] = set()
@@ -90,7 +93,8 @@ class ContainerWatches:
         more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
         self._report(f"{name}: {watch.action}, because {paths[0]}{more} changed")
         if watch.action == "rebuild":
-            await replace_containers(self._client, self._application, name, project=self._project)
+            async with self._applying:
+                await replace_containers(self._client, self._application, name, project=self._project)
             return
         containers = list(await self._client.list(Container, labels={SERVICE: name}))
         if watch.action.startswith("sync"):

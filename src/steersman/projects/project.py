@@ -82,7 +82,7 @@ class Project:
         self._edited = asyncio.Event()
         self._watched: set[str] = set()
         self._rescaled = asyncio.Event()
-        #: Held while an edit or a scale is applied.
+        #: Held while an edit, a scale or a rebuild is applied.
         self._applying = asyncio.Lock()
         #: The application with the scales of its files.
         self._declared = self._selection.declared(source.read() if whole is None else whole)
@@ -125,6 +125,7 @@ class Project:
                 self.plane.parts.files,
                 self.plane.parts.containers,
                 project=self.identity.name,
+                applying=self._applying,
                 report=self._report,
             )
             self._watch(self.application)
