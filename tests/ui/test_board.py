@@ -100,6 +100,14 @@ def rows_by_name(*programs, services=()):
     return {row.name: row for row in rows_of(objects, now=aio.utc_now())}
 
 
+def test_the_exit_code_of_a_program_that_a_signal_ended_is_that_of_a_shell():
+    """``up --exit-code-from`` exits with it, and -9 would be 247."""
+    killed, ended = program("killed", "Finished"), program("ended", "Finished")
+    killed[1].status.exit_code, ended[1].status.exit_code = -9, 3
+    rows = rows_by_name(killed, ended)
+    assert (rows["killed"].exit_code, rows["ended"].exit_code) == (137, 3)
+
+
 def test_a_service_whose_port_another_program_has_fails_with_its_dependents():
     """A browser at that address would show the other program, and a migration would change its data."""
     programs = (

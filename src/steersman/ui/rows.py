@@ -344,13 +344,18 @@ def _executable_replica(executable: Executable, *, probed: bool) -> _Replica:
     return _Replica(
         state=state or "unknown",
         health=_HEALTH.get(status.health_status, "unknown") if probed and state == "running" else "",
-        exit_code=status.exit_code,
+        exit_code=_shell_code(status.exit_code),
         pid=status.pid,
         waiting_for=_plain(added.waiting_for if added is not None else None),
         message=_message(status, added.message if added is not None else None),
         started=status.startup_timestamp,
         ended=status.finish_timestamp,
     )
+
+
+def _shell_code(code: int | None) -> int | None:
+    """An exit code as a shell and a container have it: 137 for a program that SIGKILL has ended."""
+    return code if code is None or code >= 0 else 128 - code
 
 
 def _container_replica(container: Container) -> _Replica:
