@@ -254,6 +254,14 @@ services:
         assert set(before) == {"web"}
         assert before["web"]["state"] == "running"
         assert await place.run("logs") == "web-1 | web begins\n"
+        full = await asyncio.create_subprocess_shell(
+            f"exec {sys.executable} -m steersman logs > /dev/full",
+            cwd=place.folder,
+            env=place.environment,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        _, errors = await full.communicate()
+        assert (full.returncode, errors) == (1, b"steersman: cannot write the output: No space left on device\n")
         assert "web: running" in await place.run("restart", "web")
         after = await place.rows()
         assert after["web"]["pid"] != before["web"]["pid"]

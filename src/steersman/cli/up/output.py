@@ -2,7 +2,7 @@
 
 Guarantees
 - A slow or stopped reader never blocks the event loop: a thread writes, and coroutines wait for it.
-- Output to a closed terminal or pipe is dropped.
+- Output to a closed terminal or pipe, or to a full disk, is dropped.
 - Colors are used only on a terminal, and not if ``NO_COLOR`` is set.
 - Of a service's escape sequences only colors reach a terminal, and none a file; other control characters are escaped.
 """
@@ -10,6 +10,7 @@ Guarantees
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import threading
 from collections import deque
@@ -29,6 +30,8 @@ _COLORS: Final = ("36", "33", "32", "35", "34", "96", "93", "92", "95", "94")
 _DIM, _RED = "2", "31"
 _STDOUT, _STDERR = 1, 2
 _END: Final = "\n"
+#: A terminal that is gone, and an output that the caller has closed.
+_CLOSED: Final = (errno.EIO, errno.EBADF)
 #: The widest label that others are aligned to.
 _WIDTH_MAX: Final = 24
 #: How many notes are held back while the terminal view runs.
@@ -53,6 +56,8 @@ class Output:
         self._loop = asyncio.get_running_loop()
         self._queue: SimpleQueue[tuple[int, bytes, asyncio.Future[None] | None]] = SimpleQueue()
         self._broken: set[int] = set()
+        #: Why lines were dropped, unless their reader has ended.
+        self.failure: OSError | None = None
         #: Notes that are held back while paused; None otherwise.
         self._held: deque[str] | None = None
         #: The notes that are held back, for a view that shows them.
@@ -122,8 +127,10 @@ class Output:
             try:
                 while data and descriptor not in self._broken:
                     data = data[os.write(descriptor, data) :]
-            except OSError:
+            except OSError as error:
                 self._broken.add(descriptor)
+                if descriptor == _STDOUT and not isinstance(error, BrokenPipeError) and error.errno not in _CLOSED:
+                    self.failure = error
                 self._call(self._on_broken)
             if done is not None:
                 self._call(lambda done=done: None if done.done() else done.set_result(None))

@@ -7,6 +7,7 @@ import os
 from collections.abc import Sequence
 
 from steersman.aio import Supervisor
+from steersman.cli.failure import Failure
 from steersman.cli.up.follower import Follower
 from steersman.cli.up.output import Output
 from steersman.cli.up.places import connected_board
@@ -17,7 +18,10 @@ from steersman.workloads import wait_for_end
 async def print_service_logs(
     record: SessionRecord, names: Sequence[str], *, tail: int, follow: bool, timestamps: bool
 ) -> int:
-    """Print the log lines of services; returns an exit code. With ``follow``, ends with the session."""
+    """Print the log lines of services; returns an exit code. With ``follow``, ends with the session.
+
+    Raises `Failure` on a full disk.
+    """
     gone = asyncio.Event()
     output = Output(os.environ, on_broken=gone.set)
     async with connected_board(record) as (_, board), Supervisor() as tasks:
@@ -38,4 +42,6 @@ async def print_service_logs(
         await gone.wait()
         tasks.cancel()
     await output.drain()
+    if output.failure is not None:
+        raise Failure(f"cannot write the output: {output.failure.strerror}")
     return 0
