@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 
 import pytest
 from workloads.plane import Plane, until_true, workloads_plane
 
 from samples.eventually import eventually
+from steersman import aio
 from steersman.objects import Key, is_true
 from steersman.workloads.kinds import (
     Dependency,
@@ -161,6 +163,18 @@ async def test_the_delay_doubles_and_the_next_restart_is_announced(plane: Plane,
     # the delay counts from when the controller saw the end
     assert 1.75 < (status.steersman.next_restart - ended.finish_timestamp).total_seconds() < 4
     await plane.until_set("api", lambda s: s.running_replicas == 1 and s.steersman.next_restart is None)
+
+
+async def test_a_clock_that_is_set_back_does_not_delay_a_restart(plane: Plane, processes, monkeypatch):
+    """After an hour back, as with a wrong time zone of the hardware clock, a restart in a second would take an hour."""
+    await plane.replica_set(added=restarts("Always", delay="1s"))
+    await plane.until_set("api", lambda status: status.running_replicas == 1)
+    now = aio.utc_now
+    with monkeypatch.context() as patch:
+        patch.setattr(aio, "utc_now", lambda: now() + timedelta(hours=1))
+        processes.started[0].exit(1)
+        await plane.until_set("api", lambda status: status.finished_replicas == 1)
+    await plane.until_set("api", lambda status: status.running_replicas == 1)
 
 
 async def test_the_maximum_of_restarts_in_a_row(plane: Plane, processes):

@@ -343,7 +343,8 @@ def _restart_if_due(replica_set: ExecutableReplicaSet, record: Replicas, executa
         return False
     delay = min(parse_duration(policy.delay) * 2 ** min(restarts, 32), maximum)
     now, loop_now = aio.utc_now(), asyncio.get_running_loop().time()
-    left = delay - (now - (ended or now)) if ended is not None else timedelta(0)
+    # An end in the future: the clock was set back.
+    left = delay - (now - ended) if ended is not None and ended <= now else timedelta(0)
     if left > timedelta(0):
         due = loop_now + left.total_seconds()
         record.next_restart = due if record.next_restart is None else min(record.next_restart, due)
