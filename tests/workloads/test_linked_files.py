@@ -9,6 +9,8 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from steersman.workloads.containers.archive import InvalidFiles, archive
+from steersman.workloads.containers.build_secrets import opened_secrets
+from steersman.workloads.containers.runner import ContainerRuntimeError, ImageBuild
 from steersman.workloads.kinds import CreateFileSystem
 from steersman.workloads.kinds.container_image import FileSystemEntry
 from steersman.workloads.launches import LaunchError, read_env_files
@@ -66,6 +68,21 @@ def test_a_link_of_another_user_leads_only_to_what_that_user_may_read(shared: Pa
     secret.parent.chmod(0o700)
     with pytest.raises(PermissionError):
         open_readable(direct)
+
+
+@needs_root
+def test_a_build_secret_behind_a_link_of_another_user_is_refused(shared: Path, secret: Path) -> None:
+    """The container runtime would follow it as root."""
+    own, stolen = shared / "own", link(shared / "stolen", secret)
+    own.symlink_to(secret)
+    build = ImageBuild(context="/", tags=("t",), secrets=[("token", f"src={own}"), ("other", "env=OTHER")])
+    with opened_secrets(build) as opened:
+        (_, source), other = opened.secrets
+        assert Path(source.removeprefix("src=")).read_text() == "TOKEN=secret\n"
+        assert other == ("other", "env=OTHER")
+    build = ImageBuild(context="/", tags=("t",), secrets=[("token", f"src={stolen}")])
+    with pytest.raises(ContainerRuntimeError, match="user 65534 made a symbolic link"), opened_secrets(build):
+        pass
 
 
 @needs_root

@@ -33,6 +33,7 @@ from steersman.workloads.containers.arguments import (
     exec_arguments,
     full_image_name,
 )
+from steersman.workloads.containers.build_secrets import opened_secrets
 from steersman.workloads.containers.command import run
 from steersman.workloads.containers.container_processes import (
     BUILD_SESSION,
@@ -267,7 +268,9 @@ class CommandLineRunner:
     async def build(self, build: ImageBuild, log: StartupLog) -> None:
         """Build an image."""
         env = build_variables(build)
-        await self._transfer("build", *build_arguments(build), log=log, env=env, has_steps=self._dialect.runs_steps)
+        with opened_secrets(build) as opened:
+            words = build_arguments(opened)
+            await self._transfer("build", *words, log=log, env=env, has_steps=self._dialect.runs_steps)
 
     async def create(self, launch: ContainerLaunch) -> str:
         """Create a container, without starting it, and return its id. The image must be on this machine."""
