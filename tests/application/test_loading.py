@@ -91,6 +91,12 @@ def test_the_name_of_the_project(tmp_path: Path, options: dict[str, object], tex
     assert only(application).command == ("x", expected)
 
 
+def test_a_variable_that_is_not_utf_8(tmp_path: Path) -> None:
+    """As in Docker, a replacement character stands for each other byte. No object could contain the value as it is."""
+    application = load(tmp_path, "services: {a: {command: 'x $CAFE'}}", environment={"CAFE": "caf\udce9"})
+    assert only(application).command == ("x", "caf\ufffd")
+
+
 def test_a_wrong_name_of_the_project(tmp_path: Path) -> None:
     """A given name is never changed silently."""
     assert "the project name 'Shop' must consist of lowercase" in problems(

@@ -248,6 +248,8 @@ services:
   web: {{command: "echo web begins; {LOOP}", shell: true}}
   worker: {{command: "echo worker begins; {LOOP}", shell: true, profiles: [extra]}}
 """)
+    # In Latin-1, which is no UTF-8 text: a status can contain it only with a replacement character.
+    place.environment["CAFE"] = "caf\udce9"
     try:
         assert "steersman down stops the application" in await place.run("up", "--detach")
         before = await place.rows()
@@ -265,7 +267,8 @@ services:
         assert "web: running" in await place.run("restart", "web")
         after = await place.rows()
         assert after["web"]["pid"] != before["web"]["pid"]
-        assert await place.run("exec", "web", "--", "sh", "-c", "pwd; exit 4", code=4) == f"{place.folder}\n"
+        script = "pwd; printf %s $CAFE | od -An -tx1; exit 4"
+        assert await place.run("exec", "web", "--", "sh", "-c", script, code=4) == f"{place.folder}\n 63 61 66 e9\n"
         async with place.up("--profile", "extra", "--plain") as second:
             await second.until("worker-1 | worker begins")
             assert "is already running" in second.text

@@ -122,14 +122,16 @@ async def test_a_folder_that_is_removed_and_made_again_is_watched(tmp_path, glob
 
 
 @linux
-async def test_an_edited_file_restarts_a_program(tmp_path):
-    (tmp_path / "main.py").write_text("1")
+@pytest.mark.parametrize(("name", "shown"), [("main.py", "main.py"), ("caf\udce9.py", "caf\\xe9.py")])
+async def test_an_edited_file_restarts_a_program(tmp_path, name, shown):
+    """Also one whose name is not UTF-8, which no status can contain as it is."""
+    (tmp_path / name).write_text("1")
     async with InotifyWatcher() as watcher, workloads_plane(tmp_path, files=watcher) as plane:
         await plane.replica_set(added=ReplicaSetAdditions(watch=FileWatch(paths=["*.py"], debounce="50ms")))
         await plane.until_set("api", lambda status: status.running_replicas == 1)
-        (tmp_path / "main.py").write_text("2")
+        (tmp_path / name).write_text("2")
         status = await plane.until_set("api", lambda s: s.steersman.restarts == 1 and s.running_replicas == 1)
-        assert status.steersman.last_restart_reason == "The file main.py has changed."
+        assert status.steersman.last_restart_reason == f"The file {shown} has changed."
 
 
 @pytest.mark.parametrize("glob", ["**", "*", "src/**", "src", "./src/", "./", ".", "src/*", "**/*.py", "src/**/a.py"])

@@ -134,6 +134,11 @@ def test_plain_values_are_shown(variable):
     assert masked(*variable) == variable[1]
 
 
+def test_a_status_shows_a_variable_that_is_not_utf_8():
+    """The service inherits its bytes; a status that could not be written would leave the service starting for ever."""
+    assert shown_environment({"NAME": "caf\udce9"}) == [EnvVar(name="NAME", value="caf\ufffd")]
+
+
 def test_a_status_shows_the_environment_sorted():
     assert shown_environment({"B": "1", "A_TOKEN": "x"}) == [
         EnvVar(name="A_TOKEN", value=MASK),

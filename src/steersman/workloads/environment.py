@@ -7,6 +7,7 @@ Guarantees
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
@@ -76,8 +77,13 @@ def effective_environment(
 
 
 def shown_environment(environment: Mapping[str, str]) -> list[EnvVar]:
-    """The environment as a status shows it: sorted, and without secrets."""
-    return [EnvVar(name=name, value=masked(name, environment[name])) for name in sorted(environment)]
+    """The environment as a status shows it: sorted, without secrets, and as text even if a part of it is none."""
+    return [EnvVar(name=_text(name), value=masked(name, _text(environment[name]))) for name in sorted(environment)]
+
+
+def _text(value: str) -> str:
+    """A value in which a replacement character stands for each byte that is not UTF-8."""
+    return value if value.isascii() else os.fsencode(value).decode(errors="replace")
 
 
 def masked(name: str, value: str) -> str:

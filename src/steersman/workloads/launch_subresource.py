@@ -6,6 +6,7 @@ running process, which can change whatever the kernel shows of it.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 
 import msgspec
@@ -42,7 +43,8 @@ def launch_subresource(world: World[Run]) -> CustomSubresource:
                 )
             )
         user = run.account.identity if run.account is not None else ""
-        return msgspec.json.encode(ProgramContext(run.env, run.folder, user))
+        # Not by msgspec: a variable may have bytes that are not UTF-8.
+        return json.dumps({"env": dict(run.env), "folder": run.folder, "user": user}).encode()
 
     return CustomSubresource(kind=Executable, name="launch", handler=answer, content_type="application/json")
 
@@ -51,4 +53,4 @@ async def read_context(client: Client, name: str) -> ProgramContext:
     """The user, working directory and environment that an Executable was started with."""
     gvr = Executable.gvr()
     answer = await client.request("GET", f"/apis/{gvr.group}/{gvr.version}/{gvr.resource}/{name}/launch")
-    return msgspec.json.decode(answer, type=ProgramContext)
+    return msgspec.convert(json.loads(answer), ProgramContext)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from collections.abc import Mapping, Sequence
 from operator import ne
@@ -45,6 +46,8 @@ def load_application(
     ``environment`` is that of the shell. Raises ApplicationError with all problems.
     """
     folder = folder.absolute()
+    # A file refers to a variable as text. A process inherits its bytes all the same.
+    environment = {_text(name): _text(value) for name, value in environment.items()}
     report = Report()
     found = [folder / file for file in files]
     if not found:
@@ -93,6 +96,11 @@ def _version(file: Path) -> FileVersion:
         return version_of(file.stat())
     except OSError:
         return ()
+
+
+def _text(value: str) -> str:
+    """A value in which a replacement character stands for each byte that is not UTF-8, as in Docker."""
+    return value if value.isascii() else os.fsencode(value).decode(errors="replace")
 
 
 def _dotenv_files(base: Path, nearer: Sequence[Path], env_files: Sequence[Path]) -> list[tuple[Path, bool]]:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 #: Errors whose message is for the user.
-_EXPLAINED = (Failure, ApplicationError, ProjectError, ActionRefused, ApiError, OSError)
+_EXPLAINED = (Failure, ApplicationError, ProjectError, ActionRefused, ApiError, OSError, UnicodeEncodeError)
 #: The document of a session's state: a client reads and ends it there.
 EXECUTION = "/admin/execution"
 
@@ -88,6 +88,8 @@ def run_command(work: Callable[[], Coroutine[Any, Any, int]]) -> int:
         raise Failure(f"the application has errors:\n{error}") from error
     except (ProjectError, ActionRefused, ApiError) as error:
         raise Failure(str(error)) from error
+    except UnicodeEncodeError as error:
+        raise Failure(f"{error.object[:200]} is not UTF-8 text, so no object can contain it") from error
     except BrokenPipeError:
         # The reader of the output is gone, which is not an error.
         raise

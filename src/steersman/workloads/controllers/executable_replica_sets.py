@@ -21,6 +21,7 @@ from steersman.controller import Blueprint, Context, Done, Outcome, Request, Req
 from steersman.errors import AlreadyExists
 from steersman.objects import MicroTime, ObjectMeta, parse_duration
 from steersman.patterns import add_finalizer, remove_finalizer
+from steersman.telemetry import visible
 from steersman.workloads.controllers.replicas import Replicas, ended_words, state_of, write_status
 from steersman.workloads.files import FileWatcher, Watched
 from steersman.workloads.kinds import (
@@ -200,7 +201,7 @@ class _ReplicaSets:
         if record.changed and watch is not None:
             due = record.changed_at + parse_duration(watch.debounce).total_seconds()
             if asyncio.get_running_loop().time() >= due:
-                return f"The file {record.changed} has changed."
+                return f"The file {visible(record.changed)} has changed."
             record.next_restart = due
         return record.asked
 
