@@ -156,6 +156,14 @@ def test_a_run_says_why_its_dependency_cannot_be_met(needed, condition, words):
     assert blocking([("db", condition)], [needed], services(db=None)) == words
 
 
+def test_a_run_does_not_wait_for_a_service_that_a_command_has_stopped():
+    """Only a command starts it again. A service with scale 0 is no reason: nothing of it is missing."""
+    needs, declared = (("db", "healthy"),), services(db="", web="")
+    reason = blocking(needs, [row("db", "stopped")], declared)
+    assert reason == "db is stopped, and it waits for db: start it with steersman start db"
+    assert blocking(needs, [row("db", "stopped", replicas=0)], declared) == ""
+
+
 def test_every_failure_is_named_and_a_start_is_decided_when_each_service_has_started_or_failed():
     """One mistake often fails several services; a user who learns of one only mends one."""
     known = services(db=None, web=None, worker=None)

@@ -77,6 +77,8 @@ def blocking(depends_on: Sequence[tuple[str, str]], rows: Sequence[Row], service
         return "; ".join(failures(rows, services)) or reason
     lost = hopeless(rows, services)
     for name, condition in depends_on:
+        if name in by_name and by_name[name].state == "stopped" and by_name[name].replicas:
+            return f"{name} is stopped, and it waits for {name}: start it with steersman start {name}"
         if name in by_name and _is_unmeetable(by_name[name], condition, services, lost):
             return _lost_words(by_name[name], lost)
     return ""
