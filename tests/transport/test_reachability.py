@@ -77,6 +77,19 @@ async def test_a_name_is_looked_up() -> None:
         assert str(found).endswith(": nowhere.invalid")
 
 
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("http://a..b/", "https://a..b/", "https://.x/", f"https://{'a' * 70}.x/"),
+        *("http://a\0b/", "https://a\0b/", "http://[::1/", "https://[::1/", "http://x:99999/"),
+    ],
+)
+async def test_a_host_that_cannot_be_one_is_unreachable(url) -> None:
+    """It ends neither the question without an answer, nor the program that asks."""
+    async with Reachability() as asker:
+        assert isinstance(await ask(asker, url), Unreachable)
+
+
 async def test_the_time_of_a_question_is_bounded() -> None:
     async with server([]) as port, Reachability() as asker:
         assert await ask(asker, f"http://127.0.0.1:{port}/", seconds=0.05) is None

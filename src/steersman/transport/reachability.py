@@ -282,7 +282,8 @@ class Reachability:
         host = question.request.host
         try:
             found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
-        except (OSError, UnicodeError) as error:
+        except (OSError, ValueError) as error:
+            # A name that cannot be one, such as a..b, is a ValueError.
             found, question.failure = [], f"{_reason(error)}: {host}"
         self._begin(question, tuple(str(each[4][0]) for each in found))
 
@@ -295,11 +296,11 @@ class Reachability:
 @lru_cache(maxsize=1024)
 def _request(url: str, headers: tuple[tuple[str, str], ...]) -> _Request:
     """The request to send. Raises `Unreachable`."""
-    parts = urlsplit(url)
     try:
+        parts = urlsplit(url)
         port = parts.port or (443 if parts.scheme == "https" else 80)
     except ValueError as error:
-        raise Unreachable(f"{url} has no valid port") from error
+        raise Unreachable(f"{url} has no valid host and port") from error
     if parts.scheme not in ("http", "https") or parts.hostname is None:
         raise Unreachable(f"{url} is not a URL of http or https")
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
@@ -330,7 +331,7 @@ async def _answer_over_tls(request: _Request) -> HttpStatus | Unreachable:
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     try:
         reader, writer = await asyncio.open_connection(request.host, request.port, ssl=context)
-    except (OSError, ssl.SSLError) as error:
+    except (OSError, ValueError) as error:
         return Unreachable(f"{_reason(error)}: {join_host_port(request.host, request.port)}")
     try:
         writer.write(request.data)
