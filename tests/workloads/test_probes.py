@@ -7,6 +7,7 @@ import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from unittest.mock import AsyncMock
 
 import pytest
 
@@ -340,6 +341,16 @@ async def test_http_checks(answer, reason) -> None:
         [result] = await first_report(real, Probe("http", check, patience))
         assert result.outcome == ("Success" if reason is None else "Failure")
         assert result.reason == (reason and reason.replace("URL", url))
+
+
+async def test_a_command_that_cannot_be_started_is_a_failure(monkeypatch) -> None:
+    """The prober of the session runs the checks of all services: such a check must not end it."""
+    async with prober() as real:
+        found = await verdict(real, CommandCheck("tr\0ue"))
+        assert found.reason.startswith("cannot start tr\0ue: an argument, a variable or a path contains a zero byte")
+        monkeypatch.setattr(ZygoteRunner, "start", AsyncMock(side_effect=OSError(24, "Too many open files")))
+        found = await verdict(real, CommandCheck("true"))
+        assert found == Verdict(succeeded=False, reason="cannot start true: [Errno 24] Too many open files")
 
 
 async def test_a_tcp_check_needs_an_open_port() -> None:

@@ -112,6 +112,9 @@ class RealProber:
                 verdict = await self._command(check)
         except TimeoutError:
             verdict = overdue(check, seconds)
+        except (OSError, ValueError) as error:
+            # No descriptor is left, or an argument cannot be passed: that is no reason to end the session.
+            verdict = Verdict(succeeded=False, reason=f"cannot start {check.program}: {error}")
         report(verdict)
 
     async def _command(self, check: CommandCheck) -> Verdict:
