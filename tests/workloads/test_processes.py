@@ -27,6 +27,7 @@ from steersman.workloads.processes import (
     Started,
     ZygoteRunner,
     run_in_foreground,
+    zygote_runner,
 )
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are started on Linux alone")
@@ -179,6 +180,33 @@ async def test_a_killed_shim_leaves_nothing_behind(tmp_path):
         os.kill(started.shim, signal.SIGKILL)
         assert await events.first(Lost) == Lost()
         await until_gone(tmp_path)
+
+
+#: Makes the second fork of a zygote fail, as the limit of the user's processes does.
+LIMITED = """; import zygote.server as server
+fork, calls = server.Zygote._fork, []
+def limited(self, descriptor):
+    calls.append(descriptor)
+    if len(calls) == 2:
+        raise BlockingIOError(11, "Resource temporarily unavailable")
+    return fork(self, descriptor)
+server.Zygote._fork = limited
+server.main()"""
+
+
+async def test_a_user_without_further_processes_loses_none(tmp_path, monkeypatch):
+    """The zygote survives: the processes that run go on, and later ones start."""
+    program = zygote_runner._PROGRAM.partition("; from zygote")[0]
+    monkeypatch.setattr(zygote_runner, "_PROGRAM", program + LIMITED)
+    events = [Events() for _ in range(3)]
+    async with ZygoteRunner() as runner:
+        await runner.start(launch(tmp_path, "sleep 300"), events[0])
+        await runner.start(launch(tmp_path, "true"), events[1])
+        failed = await events[1].first(FailedToStart)
+        assert failed == FailedToStart("cannot start a process: Resource temporarily unavailable")
+        await runner.start(launch(tmp_path, "exit 3"), events[2])
+        assert await events[2].first(Exited) == Exited(3)
+        assert [type(each) for each in events[0].seen] == [Started]
 
 
 async def test_processes_survive_a_killed_zygote_and_still_end_with_the_runner(tmp_path):

@@ -67,10 +67,15 @@ class Zygote:
         if not data:
             return False
         if data in (b"bound", b"persistent"):
-            pid = self._fork(descriptors[0])
-            self._shims.add(pid)
-            if data == b"bound":
-                self._bound.add(pid)
+            try:
+                pid = self._fork(descriptors[0])
+            except OSError as error:
+                # The user has as many processes as it may have. Other programs go on, and later ones may start.
+                os.write(descriptors[0], f"ready\nfailed cannot start a process: {error.strerror}\n".encode())
+            else:
+                self._shims.add(pid)
+                if data == b"bound":
+                    self._bound.add(pid)
         else:
             self._cleanup = data.decode().split("\0")
         for descriptor in descriptors:
