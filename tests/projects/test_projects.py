@@ -106,6 +106,25 @@ def test_the_state_is_in_the_home_folder_without_a_valid_setting(tmp_path, home)
 # sessions
 
 
+async def test_commands_in_the_folder_of_an_application_do_not_reach_that_of_a_parent(source, folder, environment):
+    """`steersman down` there would end another application, and `run` would use its database."""
+    inner = folder / "inner"
+    (inner / "src").mkdir(parents=True)
+    (folder / "plain").mkdir()
+    async with project_of(source):
+        assert find_session(inner / "src", environment) is not None
+        (inner / "compose.yaml").write_text("services: {web: {image: x}}\n")
+        assert find_session(inner / "src", environment) is None
+        assert find_session(inner, environment, name="shop") is None
+        # The folder of a file that a command names.
+        assert find_session(folder / "plain", environment, is_application=True) is None
+        assert find_session(folder, environment, is_application=True) is not None
+        async with project_of(ApplicationSource(folder=inner, environment=environment)):
+            found = find_session(inner / "src", environment)
+            assert found is not None
+            assert found.folder == str(inner)
+
+
 async def test_a_session_is_found_while_it_runs_and_belongs_to_its_user_alone(source, folder, environment):
     (folder / "src").mkdir()
     assert find_session(folder, environment) is None

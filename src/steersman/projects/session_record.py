@@ -19,6 +19,7 @@ from pathlib import Path
 
 import msgspec
 
+from steersman.application import find_files
 from steersman.projects.identity import ProjectError
 from steersman.workloads import open_readable, open_session, start_time, state_home, trusted_users, write_private
 
@@ -109,12 +110,17 @@ def find_sessions(environment: Mapping[str, str]) -> list[SessionRecord]:
     return [each for each in found if each is not None]
 
 
-def find_session(folder: Path, environment: Mapping[str, str], *, name: str | None = None) -> SessionRecord | None:
+def find_session(
+    folder: Path, environment: Mapping[str, str], *, name: str | None = None, is_application: bool = False
+) -> SessionRecord | None:
     """The session of a folder, or of the nearest parent folder that has one; None without one.
 
+    The search ends at the application that ``up`` would start: commands in its folder must not reach that of a parent.
+    ``is_application``: that is the application of ``folder``, whatever its files are called.
     A running session is preferred to a killed one. Raises `ProjectError` if the folder has several running sessions.
     """
     sessions = [each for each in find_sessions(environment) if name in {None, each.name}]
+    last = folder.resolve() if is_application else _application_folder(folder, environment)
     folder = folder.resolve()
     for place in (folder, *folder.parents):
         here = [each for each in sessions if Path(each.folder) == place]
@@ -124,7 +130,18 @@ def find_session(folder: Path, environment: Mapping[str, str], *, name: str | No
             raise ProjectError(f"{place} has several running projects: {names}; name one with -p")
         if here:
             return (running or here)[0]
+        if place == last:
+            break
     return None
+
+
+def _application_folder(folder: Path, environment: Mapping[str, str]) -> Path | None:
+    """The folder of the application that ``up`` would start in a folder; None without one."""
+    try:
+        found = find_files(folder, environment)
+        return found[0].parent.resolve() if found else None
+    except OSError:
+        return None  # a parent folder that this user may not search
 
 
 @contextmanager

@@ -66,7 +66,7 @@ class PlaceOptions(msgspec.Struct, frozen=True, kw_only=True):
     def find(self) -> SessionRecord | None:
         """The session, running or killed; None without one. Raises `Failure` if it cannot be known."""
         try:
-            return find_session(self.folder, os.environ, name=self.project)
+            return find_session(self.folder, os.environ, name=self.project, is_application=bool(self.files))
         except (ProjectError, OSError) as error:
             raise Failure(str(error)) from error
 
