@@ -125,6 +125,23 @@ async def test_commands_in_the_folder_of_an_application_do_not_reach_that_of_a_p
             assert found.folder == str(inner)
 
 
+async def test_a_service_starts_after_the_end_of_one_that_an_edit_removed(source, folder):
+    """A service that was renamed needs the port of its former self."""
+    reports: list[str] = []
+    async with project_of(source, reports=reports) as project:
+        processes = project.plane.parts.processes
+        await eventually(lambda: len(processes.running) == 3)
+        processes.running[1].ignores_signals = True
+        (folder / "steersman.yaml").write_text(SHOP.replace("api:", "site:").replace("[api]", "[site]"))
+        project.plane.parts.files.change("steersman.yaml")
+        await eventually(lambda: processes.started[1].signals)
+        assert len(processes.started) == 3
+        processes.started[1].exit(0)
+        await eventually(lambda: reports)
+        assert reports == ["edit applied: Service site, site created; web changed; api, Service api deleted"]
+        await eventually(lambda: len(processes.running) == 3)
+
+
 async def test_a_session_is_found_while_it_runs_and_belongs_to_its_user_alone(source, folder, environment):
     (folder / "src").mkdir()
     assert find_session(folder, environment) is None

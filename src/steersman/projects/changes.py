@@ -3,7 +3,8 @@
 Guarantees
 - Server-side apply: an unchanged object is not written, and fields of other field managers remain.
 - An object with a changed immutable field is deleted, and created again once its processes have ended.
-- Objects of the project that are no longer declared are deleted.
+- Objects of the project that are no longer declared are deleted. Their processes end before new ones start: a service that
+  was renamed gets the port of its former self.
 - A workload that has the address of a Service by a template gets the new one when the Service moves.
 """
 
@@ -34,8 +35,10 @@ from steersman.workloads.kinds import (
 FIELD_MANAGER: Final = "steersman-up"
 #: The field manager of the annotation that keeps a replaced workload stopped.
 _STOP_MANAGER: Final = "steersman-stop"
-#: Kinds whose undeclared objects are deleted, users before what they use.
-_PRUNED: Final = (ExecutableReplicaSet, Container, Service, ContainerNetwork, ContainerVolume)
+#: Kinds whose undeclared objects are deleted: those that may hold a port or a name that new objects get, and the others,
+#: which objects may use until they are applied. Users come before what they use.
+_PRUNED_FIRST: Final = (ExecutableReplicaSet, Container, Service)
+_PRUNED_LAST: Final = (ContainerNetwork, ContainerVolume)
 #: The kinds that a session serves.
 _SERVED: Final = {(each.gvk().api_version, each.gvk().kind) for each in KINDS}
 #: Seconds between two reads of an object that is being deleted, and the longest wait beyond its stop timeout.
@@ -108,13 +111,16 @@ async def apply_objects(
     """
     changes = AppliedChanges()
     wanted = [Unstructured(tree_of(each)) for each in objects]
+    kept = {(each.kind, each.key) for each in wanted}
+    if prune:
+        await _prune(client, _PRUNED_FIRST, kept, project, changes)
     # Those that start anyway, and so get the current addresses.
     started = {(each.kind, each.key) for each in wanted if await _apply(client, each, changes)}
     if changes.moved:
         others = [each for each in wanted if (each.kind, each.key) not in started]
         await _pass_addresses(client, others, changes)
     if prune:
-        await _prune(client, {(each.kind, each.key) for each in wanted}, project, changes)
+        await _prune(client, _PRUNED_LAST, kept, project, changes)
     return changes
 
 
@@ -184,9 +190,12 @@ def _is_immutable(error: Invalid) -> bool:
     return bool(error.causes) and all(any(word in each.message for word in words) for each in error.causes)
 
 
-async def _prune(client: Client, wanted: set[tuple[str, Key]], project: str, changes: AppliedChanges) -> None:
+async def _prune(
+    client: Client, kinds: Iterable[type[Object]], wanted: set[tuple[str, Key]], project: str, changes: AppliedChanges
+) -> None:
+    """Delete what is no longer declared, and wait until it is gone."""
     doomed: list[tuple[Kind, Unstructured]] = []
-    for each in _PRUNED:
+    for each in kinds:
         gvk = each.gvk()
         kind = Kind(gvk.api_version, gvk.kind)
         for found in await client.list(kind, labels={PROJECT: project}):
