@@ -81,6 +81,15 @@ async def test_a_program_that_does_not_exist_fails_to_start(plane: Plane):
     assert status.steersman.message == "No such file or directory: no-such-program"
 
 
+@pytest.mark.parametrize("name", ["é" * 3000, "x" + "é" * 3000], ids=["even", "odd"])
+async def test_a_name_that_is_too_long_for_its_message_fails_to_start(plane: Plane, name):
+    """The shim cuts the message, in one of these names in the middle of a letter."""
+    await plane.executable(executable_path=name)
+    status = await plane.until_state("web", "FailedToStart")
+    assert status.steersman is not None
+    assert (status.steersman.message or "").startswith("File name too long: ")
+
+
 async def test_env_files_are_relative_to_the_working_directory(plane: Plane, tmp_path):
     (tmp_path / "app").mkdir()
     (tmp_path / "app" / ".env").write_text("GREETING='hello there'\nMODE=file\n")

@@ -68,7 +68,7 @@ def _pids(text: bytes) -> tuple[int, ...]:
 
 _EVENTS: dict[bytes, Callable[[bytes], ProcessEvent]] = {
     b"started": lambda rest: Started(*map(int, rest.split())),
-    b"failed": lambda rest: FailedToStart(os.fsdecode(rest)),
+    b"failed": lambda rest: FailedToStart(rest.decode(errors="replace")),
     b"exited": lambda rest: Exited(*map(int, rest.split())),
     b"stopping": lambda rest: Stopping(_pids(rest)),
     b"refused": lambda rest: Refused(_pids(rest)),
