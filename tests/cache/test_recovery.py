@@ -31,17 +31,23 @@ class Away:
     def _answer(self, query, kind):
         now = asyncio.get_running_loop().time()
         self.answered.append((now, kind))
+        name = "Secret" if kind == "secrets" else "ConfigMap"
         if now < BREAKS:
-            return saying(frame("ADDED", config_map("gone", 9)), bookmark(10, end=True), BREAKS - now, then="break")
+            return saying(
+                frame("ADDED", config_map("gone", 9) | {"kind": name}),
+                bookmark(10, end=True),
+                BREAKS - now,
+                then="break",
+            )
         if kind == "secrets" and self._secrets is not None:
             return self._secrets
         if now < BACK:
             return BUSY
         if not is_watch(query):
-            return 200, page(20).replace(b"ConfigMapList", b"SecretList" if kind == "secrets" else b"ConfigMapList")
+            return 200, page(20).replace(b"ConfigMapList", f"{name}List".encode())
         if is_initial(query):
             return saying(bookmark(20, end=True))
-        return saying(frame("DELETED", config_map("gone", 20)))
+        return saying(frame("DELETED", config_map("gone", 20) | {"kind": name}))
 
     def since(self, moment, kind):
         return [when for when, what in self.answered if what == kind and when >= moment]
