@@ -166,7 +166,7 @@ class Strategy:
         return []
 
     async def allocate(self, obj: Tree, old: Tree | None, surroundings: Surroundings, *, dry_run: bool) -> None:
-        """Allocate the scarce values that the object needs, such as addresses."""
+        """Allocate the scarce values that the object needs, such as addresses; all of them or, if it fails, none."""
         del obj, old, surroundings, dry_run
 
     def grace(self, obj: Tree, requested: int | None) -> int | None:
@@ -187,6 +187,6 @@ class Strategy:
         del obj
         return False
 
-    async def release(self, obj: Tree, surroundings: Surroundings) -> None:
-        """Release what `allocate` took: the object is gone."""
-        del obj, surroundings
+    async def release(self, obj: Tree | None, kept: Tree | None, surroundings: Surroundings) -> None:
+        """Release what `allocate` took for an object and `kept` does not need; without `kept`, everything."""
+        del obj, kept, surroundings

@@ -139,5 +139,5 @@ async def _try(context: VerbContext, request: ServerRequest, record: Record, opt
     if loses_finalizers:
         refuse_lost_version(definition, record, options)
     revision = await context.storage.delete(record.key, expect=record.modified)
-    await strategy.release(old, context)
+    await strategy.release(old, None, context)
     return Outcome(record._replace(modified=revision), uid, is_gone=True, is_marked=False)

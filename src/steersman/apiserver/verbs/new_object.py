@@ -8,6 +8,8 @@ Guarantees
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import msgspec
 
 from steersman.apiserver.admission.plugins import Attributes
@@ -17,6 +19,7 @@ from steersman.apiserver.errors import RequestRejected, already_exists, invalid,
 from steersman.apiserver.registry.definition import Tree
 from steersman.apiserver.registry.metadata import fill_system_fields, validate_new
 from steersman.apiserver.storage import Mismatch, Record
+from steersman.apiserver.verbs.allocation import allocated
 from steersman.apiserver.verbs.managed_fields import small_enough
 from steersman.apiserver.verbs.options import WriteOptions, read_version
 
@@ -28,19 +31,13 @@ async def store_new(
 
     Without ``allocates``, it gets no scarce values. ``spares``: it may lose its managed fields, if it is too large.
     """
-    strategy, size = context.definition.strategy, attributes.request.size
-    metadata: Tree = obj["metadata"]
+    size, metadata = attributes.request.size, obj["metadata"]
     await context.workers.run(lambda: _complete(attributes, obj, allocates=allocates), size=size)
-    if allocates:
-        await strategy.allocate(obj, None, context, dry_run=options.dry_run)
-    try:
+    allocation = allocated(context, obj, None, dry_run=options.dry_run) if allocates else nullcontext()
+    async with allocation:
         attributes.obj, attributes.name = obj, metadata["name"]
         await _judge(context, attributes)
         return await _put(context, obj, options, size=size, spares=spares)
-    except BaseException:
-        if allocates:
-            await strategy.release(obj, context)
-        raise
 
 
 def _complete(attributes: Attributes, obj: Tree, *, allocates: bool) -> None:

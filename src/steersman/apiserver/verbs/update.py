@@ -26,6 +26,7 @@ from steersman.apiserver.registry.metadata import validate_changed
 from steersman.apiserver.registry.strategy import CHANGED, WHOLE, Strategy
 from steersman.apiserver.request import ServerRequest, read_body
 from steersman.apiserver.storage import Mismatch, Record
+from steersman.apiserver.verbs.allocation import allocated
 from steersman.apiserver.verbs.create import create_object
 from steersman.apiserver.verbs.duplicate_owners import warn_of_duplicate_owners
 from steersman.apiserver.verbs.managed_fields import managed_update, small_enough
@@ -174,15 +175,23 @@ class Change:
         keep_readable(request, obj["metadata"], managed)
         warn_of_duplicate_owners(request, obj["metadata"], admitted=True)
         self._check_version(obj["metadata"], record)
-        if self._part != "status" and definition.strategy.allocates:
-            await context.workers.run(lambda: self._judge(obj, old), size=size)
-            await definition.strategy.allocate(obj, old, context, dry_run=self._options.dry_run)
-            is_same = await context.workers.run(lambda: forget_new_times(obj, old), size=size)
-        else:
+        if self._part == "status" or not definition.strategy.allocates:
             is_same = await context.workers.run(lambda: self._judged_same(obj, old), size=size)
+            return await self._store(record, shown, attributes, is_same=is_same)
+        await context.workers.run(lambda: self._judge(obj, old), size=size)
+        async with allocated(context, obj, old, dry_run=self._options.dry_run):
+            is_same = await context.workers.run(lambda: forget_new_times(obj, old), size=size)
+            return await self._store(record, shown, attributes, is_same=is_same)
+
+    async def _store(self, record: Record, shown: Record, attributes: Attributes, *, is_same: bool) -> Record:
+        """Store a valid change, unless it changes nothing, or delete the object, if that is all that it waited for."""
+        context, definition = self._context, self._context.definition
+        obj, old = attributes.obj, attributes.old
+        assert obj is not None
+        assert old is not None
         await context.admission.validate(attributes)
         if self.prunes:
-            await context.workers.run(lambda: definition.strategy.default(obj), size=size)
+            await context.workers.run(lambda: definition.strategy.default(obj), size=self._size(record))
         if _is_finished(definition, obj, old):
             return await self._delete(record, obj)
         unfinished = record.created == record.modified and definition.strategy.is_unfinished(old)
@@ -311,7 +320,7 @@ class Change:
         value = encode_served(context.definition, obj)
         if not self._options.dry_run:
             await context.storage.delete(record.key, expect=record.modified)
-            await context.definition.strategy.release(deleted, context)
+            await context.definition.strategy.release(deleted, None, context)
         return await context.readable(record._replace(value=value))
 
     def _uid_conflict(self, why: str) -> Exception:

@@ -97,8 +97,8 @@ class ServiceStrategy(BuiltinStrategy):
     async def allocate(self, obj: Tree, old: Tree | None, surroundings: Surroundings, *, dry_run: bool) -> None:
         await take(obj, old, surroundings, dry_run=dry_run)
 
-    async def release(self, obj: Tree, surroundings: Surroundings) -> None:
-        await give_back(obj, surroundings)
+    async def release(self, obj: Tree | None, kept: Tree | None, surroundings: Surroundings) -> None:
+        await give_back(obj, kept, surroundings)
 
     def validate_create(self, obj: Tree) -> list[FieldProblem]:
         """Validate a new Service, with its address in both fields."""

@@ -3,12 +3,13 @@
 Guarantees
 - Only one Service holds an address or port at a time, also under concurrent creation: allocation is a write to the
   store that fails if the key exists.
-- The values of a Service are free again once it is gone, or if its creation failed.
+- The values of a Service are free again once it is gone or does not need them, and never before that is stored.
+- A creation or a change that fails leaves nothing allocated.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from ipaddress import IPv4Address, IPv4Network
 from typing import Any
 
@@ -17,7 +18,7 @@ from steersman.apiserver.errors import internal, invalid as refusal
 from steersman.apiserver.registry.builtin.types.formats import ip_family, ipv4
 from steersman.apiserver.registry.builtin.types.trees import Tree, inner, items, metadata
 from steersman.apiserver.registry.strategy import Surroundings
-from steersman.apiserver.storage import Mismatch
+from steersman.apiserver.storage import Mismatch, Storage
 from steersman.objects import GroupVersionKind
 from steersman.objects.field_problems import FieldProblem, invalid
 
@@ -30,8 +31,9 @@ _TRIED = 32768
 NONE = "None"
 
 _KIND = GroupVersionKind("", "v1", "Service")
-_ADDRESSES = "allocations/serviceips/"
-_PORTS = "allocations/servicenodeports/"
+_ALLOCATIONS = "allocations/"
+_ADDRESSES = f"{_ALLOCATIONS}serviceips/"
+_PORTS = f"{_ALLOCATIONS}servicenodeports/"
 #: Addresses at the start of the range are allocated only on request, while others are free.
 _ASKED_FOR = 16
 _FAMILIES = {4: "IPv4", 6: "IPv6"}
@@ -142,89 +144,149 @@ def _usable(address: IPv4Address) -> bool:
 
 
 async def take(obj: Tree, old: Tree | None, surroundings: Surroundings, *, dry_run: bool) -> None:
-    """Allocate what a Service needs, and release what it no longer needs."""
-    spec: Tree = obj["spec"]
-    holder = metadata(obj).get("uid", "")
-    before = held(old)
-    if needs_address(spec) and not is_headless(spec):
-        await _address(obj, before, surroundings, holder, dry_run=dry_run)
-    if needs_node_ports(spec):
-        await _node_ports(obj, before, surroundings, holder, dry_run=dry_run)
-    if needs_health_port(spec):
-        await _health_port(spec, before, surroundings, holder, dry_run=dry_run)
-    if not dry_run:
-        after = held(obj)
-        for key in before:
-            if key not in after:
-                await _free(surroundings, key, holder)
+    """Allocate what a Service needs. If that fails, nothing more is allocated than before."""
+    allocation = _Allocation(obj, old, surroundings, dry_run=dry_run)
+    try:
+        await allocation.make()
+    except BaseException:
+        for key in allocation.claimed:
+            await _free(surroundings, key, allocation.holder)
+        raise
 
 
-async def _address(obj: Tree, before: Sequence[str], surroundings: Surroundings, holder: str, *, dry_run: bool) -> None:
-    spec: Tree = obj["spec"]
-    addresses = items(spec, "clusterIPs")
-    if not addresses:
-        spec["clusterIP"] = await _any_address(surroundings, holder, dry_run=dry_run)
-        spec["clusterIPs"] = [spec["clusterIP"]]
-        return
-    key = f"{_ADDRESSES}{addresses[0]}"
-    address = ipv4(addresses[0])
-    if key not in before and address is not None and not _usable(address):
-        detail = f"failed to allocate IP {addresses[0]}: {_not_in_range(address, dry_run=dry_run)}"
-        raise _refused(obj, invalid("spec.clusterIPs", addresses, detail))
-    if key not in before and not await _claim(surroundings, key, holder, dry_run=dry_run):
-        detail = f"failed to allocate IP {addresses[0]}: provided IP is already allocated"
-        raise _refused(obj, invalid("spec.clusterIPs", addresses, detail))
+class _Allocation:
+    """The allocation of the values of one Service."""
 
+    def __init__(self, obj: Tree, old: Tree | None, surroundings: Surroundings, *, dry_run: bool) -> None:
+        self._obj = obj
+        self._spec: Tree = obj["spec"]
+        self._before = {*held(old)}
+        self._storage = surroundings.storage
+        self._dry_run = dry_run
+        self.holder: str = metadata(obj).get("uid", "")
+        #: The free keys below a prefix when the first of them was needed, in random order.
+        self._free: dict[str, list[str]] = {}
+        #: The keys that this allocation has written.
+        self.claimed: list[str] = []
 
-async def _health_port(
-    spec: Tree, before: Sequence[str], surroundings: Surroundings, holder: str, *, dry_run: bool
-) -> None:
-    number = spec.get("healthCheckNodePort", 0)
-    key = f"{_PORTS}{number}"
-    if not number:
-        spec["healthCheckNodePort"] = NODE_PORTS.start if dry_run else await _any_port(surroundings, holder)
-    elif key not in before and not await _claim(surroundings, key, holder, dry_run=dry_run):
-        raise internal(
-            f"failed to allocate requested HealthCheck NodePort {number}: provided port is already allocated"
-        )
+    async def make(self) -> None:
+        """Allocate everything."""
+        spec = self._spec
+        if needs_address(spec) and not is_headless(spec):
+            await self._address()
+        if needs_node_ports(spec):
+            await self._node_ports()
+        if needs_health_port(spec):
+            await self._health_port()
 
+    async def _address(self) -> None:
+        spec = self._spec
+        addresses = items(spec, "clusterIPs")
+        if not addresses:
+            spec["clusterIP"] = await self._any_address()
+            spec["clusterIPs"] = [spec["clusterIP"]]
+            return
+        key = f"{_ADDRESSES}{addresses[0]}"
+        address = ipv4(addresses[0])
+        if key not in self._before and address is not None and not _usable(address):
+            why = _not_in_range(address, dry_run=self._dry_run)
+            detail = f"failed to allocate IP {addresses[0]}: {why}"
+            raise _refused(self._obj, invalid("spec.clusterIPs", addresses, detail))
+        if key not in self._before and not await self._claim(key):
+            detail = f"failed to allocate IP {addresses[0]}: provided IP is already allocated"
+            raise _refused(self._obj, invalid("spec.clusterIPs", addresses, detail))
 
-async def _node_ports(
-    obj: Tree, before: Sequence[str], surroundings: Surroundings, holder: str, *, dry_run: bool
-) -> None:
-    spec: Tree = obj["spec"]
-    given: dict[int, int] = {}
-    tried: list[int] = []
-    wanted = spec.get("allocateLoadBalancerNodePorts", True) or spec["type"] == "NodePort"
-    for index, port in enumerate(items(spec, "ports")):
-        number, own = port.get("nodePort", 0), port.get("port", 0)
-        if not number and not wanted:
-            continue
-        if number:
-            key = f"{_PORTS}{number}"
-            # Two protocols on one port share its node port.
-            if number not in given.values() and key not in before:
-                if number not in NODE_PORTS and not dry_run:
-                    detail = (
-                        "provided port is not in the valid range. The range of valid ports is "
-                        f"{NODE_PORTS.start}-{NODE_PORTS.stop - 1}"
-                    )
-                    raise _refused(obj, invalid(f"spec.ports[{index}].nodePort", number, detail))
-                if not await _claim(surroundings, key, holder, dry_run=dry_run):
-                    where = f"spec.ports[{index}].nodePort"
-                    raise _refused(obj, invalid(where, number, "provided port is already allocated"))
-                tried.append(number)
-        else:
-            asked = next(
-                (one["nodePort"] for one in spec["ports"] if one.get("port") == own and one.get("nodePort")), 0
+    async def _health_port(self) -> None:
+        spec = self._spec
+        number = spec.get("healthCheckNodePort", 0)
+        key = f"{_PORTS}{number}"
+        if not number:
+            spec["healthCheckNodePort"] = NODE_PORTS.start if self._dry_run else await self._any_port()
+        elif key not in self._before and not await self._claim(key):
+            raise internal(
+                f"failed to allocate requested HealthCheck NodePort {number}: provided port is already allocated"
             )
-            number = given.get(own) or asked
-            if not number:
-                # A dry run reserves nothing: any number that is not repeated works.
-                number = max(tried, default=_TRIED) + 1 if dry_run else await _any_port(surroundings, holder)
-                tried.append(number)
-            port["nodePort"] = number
-        given.setdefault(own, number)
+
+    async def _node_ports(self) -> None:
+        spec, ports = self._spec, items(self._spec, "ports")
+        # Two protocols on one port share its node port.
+        asked: dict[int, int] = {}
+        for port in ports:
+            if number := port.get("nodePort", 0):
+                asked.setdefault(port.get("port", 0), number)
+        given: dict[int, int] = {}
+        used: set[int] = set()
+        highest = 0
+        wanted = spec.get("allocateLoadBalancerNodePorts", True) or spec["type"] == "NodePort"
+        for index, port in enumerate(ports):
+            number, own = port.get("nodePort", 0), port.get("port", 0)
+            if not number and not wanted:
+                continue
+            if number:
+                if number not in used and f"{_PORTS}{number}" not in self._before:
+                    await self._given_port(number, f"spec.ports[{index}].nodePort")
+                    highest = max(highest, number)
+            else:
+                number = given.get(own) or asked.get(own, 0)
+                if not number:
+                    # A dry run reserves nothing: any number that is not repeated works.
+                    number = (highest or _TRIED) + 1 if self._dry_run else await self._any_port()
+                    highest = max(highest, number)
+                port["nodePort"] = number
+            if own not in given:
+                given[own] = number
+                used.add(number)
+
+    async def _given_port(self, number: int, where: str) -> None:
+        if number not in NODE_PORTS and not self._dry_run:
+            detail = (
+                "provided port is not in the valid range. The range of valid ports is "
+                f"{NODE_PORTS.start}-{NODE_PORTS.stop - 1}"
+            )
+            raise _refused(self._obj, invalid(where, number, detail))
+        if not await self._claim(f"{_PORTS}{number}"):
+            raise _refused(self._obj, invalid(where, number, "provided port is already allocated"))
+
+    async def _claim(self, key: str) -> bool:
+        if self._dry_run:
+            return (await self._storage.get(key))[0] is None
+        self.claimed.append(key)
+        try:
+            await self._storage.put(key, self.holder.encode(), expect=0)
+        except Mismatch:
+            self.claimed.pop()
+            return False
+        return True
+
+    async def _any(self, prefix: str, *preferences: Sequence[Any]) -> str:
+        """A free key below a prefix, from the first of these sequences of values that has one; empty if none has."""
+        free = self._free.get(prefix)
+        if free is None:
+            taken = {record.key for record in (await self._storage.list(prefix)).records}
+            free = self._free[prefix] = []
+            for values in reversed(preferences):
+                keys = [key for value in values if (key := f"{prefix}{value}") not in taken]
+                randomness().shuffle(keys)
+                free += keys
+        while free:
+            if await self._claim(key := free.pop()):
+                return key.removeprefix(prefix)
+        return ""
+
+    async def _any_address(self) -> str:
+        if self._dry_run:
+            # A dry run reserves nothing, so all get the same.
+            return str(RANGE.network_address)
+        found = await self._any(_ADDRESSES, _HOSTS[_ASKED_FOR:], _HOSTS[1:_ASKED_FOR])
+        if not found:
+            raise internal("failed to allocate a serviceIP: range is full")
+        return found
+
+    async def _any_port(self) -> int:
+        found = await self._any(_PORTS, NODE_PORTS)
+        if not found:
+            raise internal("failed to allocate a nodePort: range is full")
+        return int(found)
 
 
 def _refused(obj: Tree, problem: FieldProblem) -> Exception:
@@ -242,46 +304,12 @@ def held(obj: Tree | None) -> list[str]:
     return list(dict.fromkeys(keys))
 
 
-async def _claim(surroundings: Surroundings, key: str, holder: str, *, dry_run: bool) -> bool:
-    if dry_run:
-        return (await surroundings.storage.get(key))[0] is None
-    try:
-        await surroundings.storage.put(key, holder.encode(), expect=0)
-    except Mismatch:
-        return False
-    return True
-
-
-async def _any(surroundings: Surroundings, prefix: str, choices: list[Any], holder: str, *, dry_run: bool) -> Any:
-    while choices:
-        chosen = choices.pop(randomness().randrange(len(choices)))
-        if await _claim(surroundings, f"{prefix}{chosen}", holder, dry_run=dry_run):
-            return chosen
-    return None
-
-
-async def _any_address(surroundings: Surroundings, holder: str, *, dry_run: bool) -> str:
-    if dry_run:
-        # A dry run reserves nothing, so all get the same.
-        return str(RANGE.network_address)
-    for choices in (_HOSTS[_ASKED_FOR:], _HOSTS[1:_ASKED_FOR]):
-        found = await _any(surroundings, _ADDRESSES, list(choices), holder, dry_run=dry_run)
-        if found is not None:
-            return found
-    raise internal("failed to allocate a serviceIP: range is full")
-
-
-async def _any_port(surroundings: Surroundings, holder: str) -> int:
-    found = await _any(surroundings, _PORTS, list(NODE_PORTS), holder, dry_run=False)
-    if found is None:
-        raise internal("failed to allocate a nodePort: range is full")
-    return found
-
-
-async def give_back(obj: Tree, surroundings: Surroundings) -> None:
-    """Release what a Service holds."""
+async def give_back(obj: Tree | None, kept: Tree | None, surroundings: Surroundings) -> None:
+    """Release what a Service holds and `kept` does not."""
+    needed = {*held(kept)}
     for key in held(obj):
-        await _free(surroundings, key, metadata(obj).get("uid", ""))
+        if key not in needed:
+            await _free(surroundings, key, metadata(obj or {}).get("uid", ""))
 
 
 async def _free(surroundings: Surroundings, key: str, holder: str) -> None:
@@ -289,3 +317,11 @@ async def _free(surroundings: Surroundings, key: str, holder: str) -> None:
     # A Service whose creation failed may name a value that another one holds.
     if record is not None and record.value == holder.encode():
         await surroundings.storage.delete(key, expect=record.modified)
+
+
+async def free_unheld(storage: Storage, services: Iterable[Tree]) -> None:
+    """Release what no Service holds: a process that was killed between two writes leaves such values."""
+    kept = {key for service in services for key in held(service)}
+    for record in (await storage.list(_ALLOCATIONS)).records:
+        if record.key not in kept:
+            await storage.delete(record.key, expect=record.modified)
