@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from steersman import Client, ObjectMeta
+from steersman.apiserver import Attributes, Plugin
+from steersman.client import Added, Modified
 from steersman.controlplane import ControlPlane
 from steersman.errors import Forbidden
 from steersman.kinds.core_v1 import ConfigMap, Secret
-from steersman.kinds.rbac_v1 import ClusterRole, PolicyRule, RoleBinding, RoleRef, Subject
+from steersman.kinds.meta_v1 import LabelSelector
+from steersman.kinds.rbac_v1 import AggregationRule, ClusterRole, PolicyRule, RoleBinding, RoleRef, Subject
 from steersman.objects.difference import to_json
 from steersman.testing import Engine
 
@@ -54,6 +59,36 @@ async def test_roles_of_new_kinds_are_added_and_taken_away_again():
         await plane.client.delete(ClusterRole, "sites")
         await plane.settled()
         assert await rules_of(plane.client, "admin") == before
+
+
+class Denial(Plugin):
+    """Denies every update of the role ``aaa``."""
+
+    async def validate(self, attributes: Attributes) -> None:
+        if attributes.operation == "UPDATE" and attributes.name == "aaa":
+            raise attributes.refused("as told")
+
+
+async def test_a_role_that_cannot_be_written_keeps_no_other_from_growing():
+    def growing(name: str) -> ClusterRole:
+        chosen = [LabelSelector(match_labels={"test": "yes"})]
+        return ClusterRole(
+            metadata=ObjectMeta(name=name), aggregation_rule=AggregationRule(cluster_role_selectors=chosen)
+        )
+
+    async with ControlPlane(authorizer="rbac", admission=[Denial()]) as plane:
+        for name in ("aaa", "zzz"):
+            await plane.client.create(growing(name))
+        rules = [PolicyRule(verbs=["get"], api_groups=["web.example.com"], resources=["sites"])]
+        await plane.client.create(ClusterRole(metadata=ObjectMeta(name="one", labels={"test": "yes"}), rules=rules))
+        async with (
+            asyncio.timeout(30),
+            plane.client.watch(ClusterRole, fields={"metadata.name": "zzz"}, initial_events=True) as events,
+        ):
+            async for event in events:
+                if isinstance(event, Added | Modified) and event.object.rules:
+                    break
+        assert await rules_of(plane.client, "aaa") == []
 
 
 async def test_they_are_those_of_kubernetes():

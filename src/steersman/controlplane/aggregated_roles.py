@@ -3,6 +3,7 @@
 Guarantees
 - The rules are those of the selected roles, in the order of their names, without duplicates; its own are replaced.
 - A role that already has these rules is not written.
+- A role that cannot be written does not keep the others from being written.
 """
 
 from __future__ import annotations
@@ -10,8 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+import msgspec
+
 from steersman.controller import Cause, Context, Done, Reconciler, Request
 from steersman.controlplane.object_changes import ObjectChange, Watcher
+from steersman.errors import ApiError
 from steersman.objects import Key, Kind, Selector, Unstructured
 
 NAME = "clusterrole-aggregation-controller"
@@ -35,6 +39,7 @@ class AggregatedRoles(Watcher, Reconciler[Unstructured]):
         """Update every aggregated role; a change to one triggers another reconcile."""
         del request
         roles = sorted((each.tree for each in await ctx.client.list(CLUSTER_ROLE)), key=_name)
+        failures: list[ApiError] = []
         for role in roles:
             if not role.get("aggregationRule"):
                 continue
@@ -43,7 +48,12 @@ class AggregatedRoles(Watcher, Reconciler[Unstructured]):
             if rules != (role.get("rules") or []):
                 tree = {name: role[name] for name in ("apiVersion", "kind")}
                 tree |= {"metadata": {"name": _name(role)}, "rules": rules}
-                await ctx.client.apply(Unstructured(tree), field_manager=NAME, force=True)
+                try:
+                    await ctx.client.apply(Unstructured(tree), field_manager=NAME, force=True)
+                except ApiError as error:
+                    failures.append(error)
+        if failures:
+            raise failures[0]
         return Done()
 
 
@@ -62,8 +72,10 @@ def _is_selected(selectors: list[Selector], other: Tree) -> bool:
 
 
 def _joined(roles: Iterable[Tree]) -> list[Tree]:
-    joined: list[Tree] = []
+    # By their texts: there may be many thousand rules.
+    joined: dict[bytes, Tree] = {}
     for role in roles:
         rules: list[Tree] = role.get("rules") or []
-        joined += [rule for rule in rules if rule not in joined]
-    return joined
+        for rule in rules:
+            joined.setdefault(msgspec.json.encode(rule, order="deterministic"), rule)
+    return list(joined.values())
