@@ -3,7 +3,8 @@
 Guarantees
 - The comparison is kube-apiserver's: wildcards, subresources, resource names and path prefixes cover what they cover there.
 - The missing permissions are worded as kube-apiserver words them.
-- The work is bounded: rules with more than `COMBINATIONS_MAX` combinations are never spelled out.
+- The work is bounded: rules with more than `COMBINATIONS_MAX` combinations are never spelled out, and at most
+  `COMPARISONS_MAX` pairs of rules are compared.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from steersman.golang import quoted
 
 #: How many combinations of group, resource, name and verb are compared one by one.
 COMBINATIONS_MAX = 50_000
+#: How many times a rule, or one of its combinations, is compared with a rule of the user.
+COMPARISONS_MAX = 2_000_000
 
 
 class TooManyCombinations(ValueError):
@@ -41,14 +44,22 @@ def missing(owned: Sequence[Rule], wanted: Iterable[Rule]) -> list[str]:
     """The permissions of ``wanted`` that ``owned`` lacks, one sorted description for each target."""
     lacking: dict[_Target, list[str]] = {}
     of_paths: set[str] = set()
-    budget = COMBINATIONS_MAX
+    # The widest rules first: they cover most.
+    owned = sorted(dict.fromkeys(owned), key=lambda rule: not ("*" in rule.verbs and "*" in rule.resources))
+    budget, comparisons = COMBINATIONS_MAX, COMPARISONS_MAX
     for rule in wanted:
-        if any(_covers_whole(each, rule) for each in owned):
-            continue
-        budget -= _combinations(rule)
+        cover = next((number for number, each in enumerate(owned, 1) if _covers_whole(each, rule)), 0)
+        combinations = 0 if cover else _combinations(rule)
+        budget -= combinations
         if budget < 0:
             words = "the rules have more than {} combinations of group, resource, name and verb: use wildcards or fewer rules"
             raise TooManyCombinations(words.format(COMBINATIONS_MAX))
+        comparisons -= cover or len(owned) * (1 + combinations)
+        if comparisons < 0:
+            words = "comparing the rules with the {} rules of the user takes too long: use wildcards or fewer rules"
+            raise TooManyCombinations(words.format(len(owned)))
+        if cover:
+            continue
         for target in _targets(rule):
             verbs = _verbs_on(owned, target)
             absent = [] if "*" in verbs else [verb for verb in rule.verbs if verb not in verbs]
