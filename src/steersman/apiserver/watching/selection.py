@@ -14,7 +14,7 @@ from steersman.apiserver.registry.definition import Definition
 from steersman.apiserver.storage import Record
 from steersman.apiserver.watching.matchers import FieldMatcher, LabelMatcher
 from steersman.apiserver.watching.selector_errors import field_problem, label_problem
-from steersman.apiserver.watching.watched_change import WatchedChange, fields_of, labels_of
+from steersman.apiserver.watching.watched_change import WatchedChange, fields_of, is_converted, labels_of
 from steersman.apiserver.watching.window import Window
 from steersman.errors import SelectorError
 from steersman.objects import FieldSelector, Selector
@@ -72,7 +72,8 @@ class Selection:
         if self.name and not record.key.endswith(f"/{self.name}"):
             return False
         if self._label_matcher is not None:
-            labels = window.labels(record) if window is not None else labels_of(record)
+            is_cached = window is not None and not is_converted(self._definition)
+            labels = window.labels(record) if window is not None and is_cached else labels_of(record)
             if not self._label_matcher.matches(labels):
                 return False
         return self._field_matcher is None or self._field_matcher.matches(
@@ -83,11 +84,13 @@ class Selection:
         """Whether an object is selected after a change, or was before it."""
         if (change.previous if previous else change.record) is None or not self.takes_all(change.key):
             return False
-        if self._label_matcher is not None and not self._label_matcher.matches(change.labels(previous=previous)):
-            return False
+        definition = self._definition
+        if self._label_matcher is not None:
+            labels = change.labels(definition, previous=previous)
+            if not self._label_matcher.matches(labels):
+                return False
         if self._field_matcher is None:
             return True
-        definition = self._definition
         return self._field_matcher.matches(
             self._reader(change.key, lambda: change.fields(definition, previous=previous))
         )

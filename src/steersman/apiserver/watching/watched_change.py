@@ -24,8 +24,20 @@ _decode_labels = msgspec.json.Decoder(_Labeled).decode
 _NONE: dict[str, str] = {}
 
 
+def is_converted(definition: Definition) -> bool:
+    """Whether a webhook makes the objects of a resource from the stored ones, which may have other labels."""
+    return definition.conversion is not None and definition.conversion.webhook is not None
+
+
+def _shown(definition: Definition, record: Record) -> Record:
+    """A stored object in the version of the resource, if a webhook has converted it."""
+    if definition.conversion is None or definition.conversion.webhook is None:
+        return record
+    return definition.conversion.webhook.known(record) or record
+
+
 def labels_of(record: Record) -> dict[str, str]:
-    """The labels of a stored object; nothing else is decoded."""
+    """The labels of an object; nothing else is decoded."""
     if b'"labels"' not in record.value:
         return _NONE
     return _decode_labels(record.value).metadata.labels or _NONE
@@ -35,9 +47,7 @@ def fields_of(definition: Definition, record: Record) -> dict[str, str]:
     """The values of all selectable fields, other than name and namespace; the object is decoded once."""
     if not definition.selectable:
         return {}
-    if definition.conversion is not None and definition.conversion.webhook is not None:
-        record = definition.conversion.webhook.known(record) or record
-    tree: dict[str, Any] = decode_tree(record.value)
+    tree: dict[str, Any] = decode_tree(_shown(definition, record).value)
     if definition.conversion is not None:
         definition.conversion.from_stored(tree)
     return {field: read(tree) for field, read in definition.selectable.items()}
@@ -53,7 +63,7 @@ class WatchedChange:
         self.revision = change.revision
         self.record = change.record
         self.previous = change.previous
-        self._labels: dict[bool, dict[str, str]] = {}
+        self._labels: dict[tuple[bool, Hashable], dict[str, str]] = {}
         self._fields: dict[tuple[bool, Hashable], dict[str, str]] = {}
 
     @property
@@ -61,12 +71,13 @@ class WatchedChange:
         """The size of the old state, which only the history holds."""
         return 0 if self.previous is None else len(self.previous.value)
 
-    def labels(self, *, previous: bool) -> dict[str, str]:
+    def labels(self, definition: Definition, *, previous: bool) -> dict[str, str]:
         """The labels after the change, or before it."""
-        found = self._labels.get(previous)
+        key = (previous, definition.gvk if is_converted(definition) else None)
+        found = self._labels.get(key)
         if found is None:
             record = self.previous if previous else self.record
-            found = self._labels[previous] = _NONE if record is None else labels_of(record)
+            found = self._labels[key] = _NONE if record is None else labels_of(_shown(definition, record))
         return found
 
     def fields(self, definition: Definition, *, previous: bool) -> dict[str, str]:

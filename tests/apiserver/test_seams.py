@@ -1,0 +1,55 @@
+"""Requests at the seams between parts that are each right: selectors and conversions, options and preconditions."""
+
+import json
+
+import pytest
+
+from samples.embedded import Raw
+from steersman.apiserver import ApiServer
+
+CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+BOATS = "/apis/x.example.com/{}/namespaces/default/boats"
+
+
+def boats():
+    """A kind in two versions; a webhook converts."""
+    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    versions = [{"name": name, "served": True, "storage": name == "v1", "schema": schema} for name in ("v1", "v2")]
+    client = {"service": {"namespace": "default", "name": "hook"}}
+    webhook = {"clientConfig": client, "conversionReviewVersions": ["v1"]}
+    spec = {"group": "x.example.com", "scope": "Namespaced", "names": {"plural": "boats", "kind": "Boat"}}
+    spec |= {"versions": versions, "conversion": {"strategy": "Webhook", "webhook": webhook}}
+    return {"metadata": {"name": "boats.x.example.com"}, "spec": spec}
+
+
+async def relabel(_target, body, *, timeout):  # noqa: ASYNC109 - as the protocol has it
+    """A webhook that labels what it converts."""
+    del timeout
+    review = json.loads(body)
+    objects = review["request"]["objects"]
+    for each in objects:
+        each["apiVersion"] = review["request"]["desiredAPIVersion"]
+        each["metadata"]["labels"] = {"converted": "yes"}
+    answer = {"uid": review["request"]["uid"], "convertedObjects": objects, "result": {"status": "Success"}}
+    return json.dumps({"apiVersion": review["apiVersion"], "kind": review["kind"], "response": answer}).encode()
+
+
+@pytest.mark.parametrize("options", ["", "&resourceVersion=1"], ids=["initial", "changes"])
+async def test_a_watch_selects_by_the_labels_that_its_version_shows(options):
+    """A list and a watch of one version show the same objects, whatever the stored labels are."""
+    async with ApiServer(kinds=["apiextensions.k8s.io/v1"], webhook_caller=relabel) as server:
+        raw = Raw(server.handler)
+        assert (await raw.post(CRDS, boats())).code == 201
+        boat = {"apiVersion": "x.example.com/v1", "kind": "Boat", "metadata": {"name": "a"}}
+        made = await raw.post(BOATS.format("v1"), boat)
+        assert (await raw.get(f"{BOATS.format('v1')}?labelSelector=converted&resourceVersion=0")).names == []
+        assert (await raw.get(f"{BOATS.format('v2')}?labelSelector=converted")).names == ["a"]
+        since = options and f"&resourceVersion={int(made.version) - 1}"
+        new = await raw.watch(f"{BOATS.format('v2')}?watch=1&labelSelector=converted{since}")
+        old = await raw.watch(f"{BOATS.format('v1')}?watch=1&labelSelector=converted{since}")
+        boat["metadata"] = {"name": "b", "labels": {"converted": "no"}}
+        await raw.post(BOATS.format("v1"), boat)
+        first = [await watch.next() for watch in (new, old)]
+        assert [each["object"]["metadata"]["name"] for each in first] == ["a", "b"]
+        await new.close()
+        await old.close()
