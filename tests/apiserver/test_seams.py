@@ -7,6 +7,7 @@ import pytest
 from samples.embedded import Raw
 from steersman.apiserver import ApiServer
 
+MAPS = "/api/v1/namespaces/default/configmaps"
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 BOATS = "/apis/x.example.com/{}/namespaces/default/boats"
 
@@ -53,3 +54,12 @@ async def test_a_watch_selects_by_the_labels_that_its_version_shows(options):
         assert [each["object"]["metadata"]["name"] for each in first] == ["a", "b"]
         await new.close()
         await old.close()
+
+
+@pytest.mark.parametrize("path", [f"{MAPS}/a", MAPS])
+@pytest.mark.parametrize("precondition", ["uid=other", "resourceVersion=1"])
+async def test_preconditions_in_the_query_of_a_deletion_count(raw, path, precondition):
+    """kube-apiserver reads them from the query, too; an object that another one replaced is not deleted."""
+    await raw.post(MAPS, {"metadata": {"name": "a"}})
+    await raw.send("DELETE", f"{path}?{precondition}")
+    assert (await raw.get(f"{MAPS}/a")).code == 200

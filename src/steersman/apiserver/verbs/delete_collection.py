@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 
+from msgspec.structs import replace
+
 from steersman.apiserver.context import VerbContext
 from steersman.apiserver.errors import RequestRejected
 from steersman.apiserver.forms import form_for
@@ -22,7 +24,11 @@ async def delete_collection(context: VerbContext, request: ServerRequest) -> Ser
     """Answer a DELETE of a collection, with the list of deleted objects."""
     definition = context.definition
     form = form_for(definition, request)
-    listing = Listing(context, request, list_options(request))
+    selected = list_options(request)
+    if selected.resource_version and not selected.resource_version_match:
+        # kube-apiserver reads pages, for which a version means exactly that version.
+        selected = replace(selected, resource_version_match="Exact")
+    listing = Listing(context, request, selected)
     options = await read_options(context, request)
     records, meta = await listing.read()
     for record in records:

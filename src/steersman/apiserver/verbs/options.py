@@ -207,8 +207,10 @@ def _delete_query(request: ServerRequest) -> DeleteOptions:
         seconds = None if grace is None else parse_int(grace)
     except ValueError as error:
         raise bad_request(str(error)) from None
+    uid, version = first.get("uid") or None, first.get("resourceVersion") or None
     return DeleteOptions(
         grace_period_seconds=seconds,
+        preconditions=Preconditions(uid, version) if uid or version else None,
         orphan_dependents=None if orphan is None else orphan != "0" and orphan.lower() != "false",
         propagation_policy=first.get("propagationPolicy"),
         dry_run=[value for name, value in request.wire.query if name == "dryRun"],
