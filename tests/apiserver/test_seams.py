@@ -63,3 +63,11 @@ async def test_preconditions_in_the_query_of_a_deletion_count(raw, path, precond
     await raw.post(MAPS, {"metadata": {"name": "a"}})
     await raw.send("DELETE", f"{path}?{precondition}")
     assert (await raw.get(f"{MAPS}/a")).code == 200
+
+
+async def test_a_page_that_begins_after_an_object_does_not_have_it(raw):
+    for name in "abc":
+        await raw.post(MAPS, {"metadata": {"name": name}})
+    token = (await raw.get(f"{MAPS}?limit=2")).body["metadata"]["continue"]
+    found = [(await raw.get(f"{MAPS}?continue={token}&fieldSelector=metadata.name%3D{name}")).names for name in "ac"]
+    assert found == [[], ["c"]]

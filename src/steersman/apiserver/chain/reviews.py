@@ -56,19 +56,20 @@ class Reviews:
 
     async def _self_access(self, review: Tree, request: ServerRequest) -> None:
         spec = _spec(review)
-        _judge(_attribute_problems(spec) or _metadata_problems(review))
+        _judge(_attribute_problems(spec) + _selector_problems(spec) or _metadata_problems(review))
         await self._decide(review, spec, request.user)
 
     async def _access(self, review: Tree, request: ServerRequest) -> None:
         del request
         spec = _spec(review)
-        _judge(_attribute_problems(spec) + _subject_problems(spec) + _metadata_problems(review))
+        problems = _attribute_problems(spec) + _subject_problems(spec) + _selector_problems(spec)
+        _judge(problems + _metadata_problems(review))
         await self._decide(review, spec, _user(spec))
 
     async def _local_access(self, review: Tree, request: ServerRequest) -> None:
         del request
         spec = _spec(review)
-        problems = _attribute_problems(spec) + _subject_problems(spec)
+        problems = _attribute_problems(spec) + _subject_problems(spec) + _selector_problems(spec)
         namespace = review["metadata"].get("namespace", "")
         attributes = spec.get("resourceAttributes")
         if attributes is not None and attributes.get("namespace", "") != namespace:
@@ -200,6 +201,27 @@ def _subject_problems(spec: Tree) -> list[FieldProblem]:
     if spec.get("user") or spec.get("groups"):
         return []
     return [problem("spec.user", "FieldValueInvalid", "", "at least one of user or group must be specified")]
+
+
+def _selector_problems(spec: Tree) -> list[FieldProblem]:
+    attributes: Tree = spec.get("resourceAttributes") or {}
+    problems: list[FieldProblem] = []
+    for name in ("fieldSelector", "labelSelector"):
+        selector: Tree | None = attributes.get(name)
+        if selector is None:
+            continue
+        where, raw, requirements = (
+            f"spec.resourceAttributes.{name}",
+            selector.get("rawSelector"),
+            selector.get("requirements"),
+        )
+        if raw and requirements:
+            words = "may not specified at the same time as requirements"
+            problems.append(problem(f"{where}.rawSelector", "FieldValueInvalid", raw, words))
+        if not raw and not requirements:
+            words = f"when {where} is specified, requirements or rawSelector is required"
+            problems.append(problem(f"{where}.requirements", "FieldValueRequired", "", words))
+    return problems
 
 
 def _metadata_problems(review: Tree) -> list[FieldProblem]:

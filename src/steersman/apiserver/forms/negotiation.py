@@ -18,7 +18,7 @@ _STREAMS = (f"{JSON};stream=watch", f"{PROTOBUF};stream=watch")
 _VERSIONS = frozenset({("meta.k8s.io", "v1"), ("meta.k8s.io", "v1beta1")})
 _FORMS = frozenset({"Table", "PartialObjectMetadata", "PartialObjectMetadataList"})
 _PLAIN = frozenset({None, "", "*/*", JSON})
-_ANY = "*/*"
+_ANY, _ANY_OF_ITS_TYPE = "*/*", "application/*"
 _TAKEN = frozenset({JSON, PROTOBUF, _ANY})
 _TAKEN_AS_YAML = _TAKEN | {YAML}
 
@@ -34,6 +34,10 @@ def form_for(definition: Definition, request: ServerRequest, *, tables: bool = T
     known = False
     # Watch events are never YAML: nothing would mark the end of one.
     taken = _TAKEN if request.info.verb == "watch" else _TAKEN_AS_YAML
+    # kube-apiserver has another server for custom resources, which understands more, with its own words.
+    is_custom = definition.custom or not messages
+    if is_custom:
+        taken |= {_ANY_OF_ITS_TYPE}
     for clause in parse_accept(accept):
         if clause.name not in taken:
             known = known or clause.name in OFFERS
@@ -41,10 +45,9 @@ def form_for(definition: Definition, request: ServerRequest, *, tables: bool = T
         known = True
         form = _form(definition, clause, request, tables=tables, messages=messages)
         if form is not None:
-            request.media_type = JSON if clause.name == _ANY else clause.name
+            request.media_type = JSON if clause.name.endswith("/*") else clause.name
             return form
-    if known or definition.custom or not messages:
-        # kube-apiserver has another server for custom resources, with its own words.
+    if known or is_custom:
         raise not_acceptable(OFFERS)
     raise no_media_type((*OFFERS, *_STREAMS) if request.info.verb in {"list", "watch"} else OFFERS)
 

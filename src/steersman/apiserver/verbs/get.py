@@ -21,9 +21,12 @@ async def get(context: VerbContext, request: ServerRequest) -> ServerResponse:
 
 async def read(context: VerbContext, request: ServerRequest) -> Record:
     """The object of a GET; 404 if it is missing."""
-    version = first_values(request.wire.query).get("resourceVersion") if request.wire.query else None
+    options = first_values(request.wire.query) if request.wire.query else {}
+    version = options.get("resourceVersion")
     if version is not None:
         await await_revision(context, _version(context, version))
+    if options.get("export", "0").lower() not in {"0", "false"}:
+        raise bad_request("the export parameter, deprecated since v1.14, is no longer supported")
     info = request.info
     record, _ = await context.storage.get(context.definition.storage_key(info.namespace, info.name))
     if record is None:

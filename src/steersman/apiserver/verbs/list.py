@@ -175,9 +175,10 @@ class Listing:
         if selection.prefix == self._context.definition.prefix and self._context.definition.namespaced:
             return await self._selected()
         record, revision = await storage.get(selection.prefix + selection.name, revision=self._revision)
-        record = None if record is None else await self._context.readable(record)
-        is_there = record is not None and record.key > self._after and self._matches(record)
-        records = [record] if record is not None and is_there else []
+        # A page that begins after the object does not have it.
+        is_before = record is None or record.key <= self._after
+        record = None if record is None or is_before else await self._context.readable(record)
+        records = [record] if record is not None and self._matches(record) else []
         return records, ListMetadata(resource_version=str(revision))
 
     async def _selected(self) -> tuple[list[Record], ListMetadata]:

@@ -141,13 +141,12 @@ class Change:
         def admitted(metadata: Tree) -> None:
             _version_in(metadata)
             if not self._options.dry_run:
-                del metadata["resourceVersion"]
+                metadata.pop("resourceVersion", None)
 
-        before = admitted if "resourceVersion" in obj["metadata"] else None
         # An object created through its status, as only Services can be, gets no scarce values.
         allocates = self._part != "status"
         record = await create_object(
-            context, self._request, obj, self._options, admitted=before, allocates=allocates, manages=self._manages
+            context, self._request, obj, self._options, admitted=admitted, allocates=allocates, manages=self._manages
         )
         self.created = True
         return record

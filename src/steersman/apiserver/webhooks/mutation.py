@@ -145,6 +145,7 @@ def _patched(attributes: Attributes, definition: Definition, obj: Tree, operatio
 
 def read_mutated(attributes: Attributes, definition: Definition, tree: Any, directive: str = "Ignore") -> Tree:
     """Check a patched object against its type and fill in defaults. ``directive`` "Strict" rejects unknown fields."""
+    clears_managers = isinstance(tree, dict) and _lists_no_manager(cast("Tree", tree).get("metadata"))
     try:
         made = read_patched(definition, attributes.request, tree, directive)
     except RequestRejected as refused:
@@ -153,7 +154,13 @@ def read_mutated(attributes: Attributes, definition: Definition, tree: Any, dire
         said = said.partition(f" cannot be handled as a {definition.gvk.kind}: ")[2] or said
         raise unnamed(said) if said.endswith("unknown conversion") else internal(said) from None
     definition.strategy.default(made)
+    if clears_managers:
+        made["metadata"].pop("managedFields", None)
     return made
+
+
+def _lists_no_manager(metadata: Any) -> bool:
+    return isinstance(metadata, dict) and cast("Tree", metadata).get("managedFields") == []
 
 
 def take_mutated(attributes: Attributes, patched: Tree) -> None:

@@ -61,8 +61,8 @@ class NamespaceStrategy(BuiltinStrategy):
     def validate_create(self, obj: Tree) -> list[FieldProblem]:
         """Finalizers must be names."""
         problems: list[FieldProblem] = []
-        for name in items(subtree(obj, "spec"), "finalizers"):
-            problems += _finalizer("spec.finalizers", name)
+        for index, name in enumerate(items(subtree(obj, "spec"), "finalizers")):
+            problems += _finalizer(f"spec.finalizers[{index}]", name)
         return problems
 
     def validate_update(self, obj: Tree, old: Tree) -> list[FieldProblem]:
