@@ -91,3 +91,17 @@ def test_the_pages_of_several_namespaces_may_have_the_same_tokens():
         count.add(page("same"))
     with pytest.raises(ProtocolError, match="more than 1 MiB"):
         count.add(page("", size=600 << 10))
+
+
+def test_a_list_of_ever_more_small_pages_ends():
+    """A faulty server could keep a client busy for ever, without ever filling its memory."""
+    count = PageCount()
+    for number in range(49_999):
+        count.add(RawList(items=[b"{}"], continue_=str(number)))
+    with pytest.raises(ProtocolError, match="more than 50000 pages"):
+        count.add(RawList(items=[b"{}"], continue_="last"))
+
+
+def test_a_giant_continue_token_is_not_sent_back():
+    with pytest.raises(ProtocolError, match="continue token of 100000 characters"):
+        PageCount().add(RawList(items=[], continue_="t" * 100_000))

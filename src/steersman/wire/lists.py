@@ -3,7 +3,7 @@
 Guarantees
 - The items are the server's bytes, unchanged.
 - Every item is a copy: keeping one does not keep the page it came from.
-- A list that is read page by page ends: `PageCount` bounds its bytes and its empty pages.
+- A list that is read page by page ends: `PageCount` bounds its bytes, its pages and its empty pages.
 """
 
 import msgspec
@@ -13,6 +13,8 @@ from steersman.objects import GroupVersionKind, Key
 
 #: This many pages in a row may be empty: a server may filter after it has cut a page.
 _EMPTY_MAX = 500
+#: A list of more pages, or a continue token of more bytes, is that of a faulty server.
+_PAGES_MAX, _TOKEN_MAX = 50_000, 64 * 1024
 #: After this many, the client waits this many seconds before it asks for the next.
 _EMPTY_QUICK, _EMPTY_DELAY = 10, 0.02
 
@@ -110,7 +112,7 @@ class PageCount:
         self._advice = advice
         #: Bytes of items so far.
         self.size = 0
-        self._empty = 0
+        self._empty = self._pages = 0
         self._token = ""
 
     def add(self, page: RawList) -> float:
@@ -122,6 +124,13 @@ class PageCount:
             return 0.0
         if page.continue_ == self._token:
             raise ProtocolError("the server returned the same continue token twice")
+        if len(page.continue_) > _TOKEN_MAX:
+            raise ProtocolError(f"the server returned a continue token of {len(page.continue_)} characters")
+        self._pages += 1
+        if self._pages >= _PAGES_MAX:
+            raise ProtocolError(
+                f"the list has more than {_PAGES_MAX} pages; ask for larger ones, or select fewer objects"
+            )
         self._token = page.continue_
         self._empty = 0 if page.items else self._empty + 1
         if self._empty >= _EMPTY_MAX:
@@ -130,7 +139,7 @@ class PageCount:
 
     def rewind(self, size: int) -> None:
         """Start over with a first page, after so many bytes of items that stay."""
-        self.size, self._empty, self._token = size, 0, ""
+        self.size, self._empty, self._pages, self._token = size, 0, 0, ""
 
     def add_bytes(self, size: int) -> None:
         """Count the bytes of items. Raise ProtocolError if the list becomes too long."""
