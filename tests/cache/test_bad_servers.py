@@ -394,6 +394,22 @@ def other_kind_streamed(query):
     return (503, status(503, "ServiceUnavailable"))
 
 
+def test_an_object_of_another_namespace_is_left_out():
+    """Reads of a namespace would find it, and no later list would remove it."""
+
+    def answer(query):
+        stray = config_map("stray", 6)
+        stray["metadata"]["namespace"] = "other"
+        return saying(bookmark(5, end=True), frame("ADDED", stray), frame("ADDED", config_map("good", 7)))
+
+    async def scenario(informer):
+        await informer.wait_synced()
+        await asyncio.sleep(1)
+        return names(informer)
+
+    assert run(answer, scenario, options=KindOptions(namespaces=("default",)))[1] == ["good"]
+
+
 def listing(answer):
     """A server without initial events; ``answer`` gets the number of the page."""
     pages = count()

@@ -274,12 +274,11 @@ class ListWatch:
             raise ProtocolError(f"list {self._name}: {error}") from None
         items: list[StoredObject] = []
         for position, raw in enumerate(page.items):
-            if (stored := self._intake.admit(raw)) is None:
+            stored = self._intake.admit(raw)
+            if stored is None or not self._is_in_scope(stored):
                 self.unreadable += 1
                 # left out, it would look deleted
-                raise ProtocolError(
-                    f"list {self._name}: items[{position}], {len(raw)} bytes, is not an object of this kind"
-                )
+                raise ProtocolError(f"list {self._name}: items[{position}], {len(raw)} bytes, is not an object of it")
             items.append(stored)
             if not (position + 1) % SLICE:  # an unpaged list may be long
                 await asyncio.sleep(0)
@@ -349,15 +348,17 @@ class ListWatch:
 
     def _admitted(self, raw: bytes) -> StoredObject | None:
         stored = self._intake.admit(raw)
-        if stored is None:
-            self.unreadable += 1
-            if self._unreadable_lines.admits(asyncio.get_running_loop().time()):
-                _log.warning(
-                    "the server sent %d bytes of %s that are not an object of this kind; ignoring them",
-                    len(raw),
-                    self._name,
-                )
-        return stored
+        if stored is not None and self._is_in_scope(stored):
+            return stored
+        self.unreadable += 1
+        if self._unreadable_lines.admits(asyncio.get_running_loop().time()):
+            words = "the server sent %d bytes of %s that are not an object of it; ignoring them"
+            _log.warning(words, len(raw), self._name)
+        return None
+
+    def _is_in_scope(self, stored: StoredObject) -> bool:
+        """Whether an object is in the scope. What is not would never be removed: a list replaces its scope alone."""
+        return not self.scope or stored.key.namespace in {"", self.scope}
 
     def _stage(self, changes: reflector.Changes) -> None:
         staged = self._staged
