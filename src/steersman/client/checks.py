@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from types import NoneType
 from typing import Any, cast
 
 import msgspec
@@ -17,6 +18,7 @@ from steersman.objects import (
     Object,
     Resource,
     Unstructured,
+    declared_hints,
     decode,
     decoder_for,
     encode_any,
@@ -64,12 +66,13 @@ def check_constraints(
     if not isinstance(obj, Resource):
         _check_types(obj, tried, encode_any(obj) if body is None else body)
         return
+    ours = cast("Object", obj)
+    _check_has_status(ours, tried)
     from steersman.client.redaction import hide_values  # noqa: PLC0415 - as below
     from steersman.objects.field_problems import invalid_error  # noqa: PLC0415 - as below
     from steersman.objects.secret_values import Redaction  # noqa: PLC0415 - as below
     from steersman.schemas import problems  # noqa: PLC0415 - only writers of our own kinds pay
 
-    ours = cast("Object", obj)
     faults = problems(ours, field=subresource)
     if faults and (before := raw_of(ours)) is not None:
         earlier = set(problems(decode(type(ours), before), field=subresource))
@@ -84,6 +87,17 @@ def check_constraints(
         )
         hide_values(error, Redaction(to_json(ours)))
         raise error
+
+
+def _check_has_status(obj: Object, tried: VerbCall) -> None:
+    """Reject a status in an object whose type declares none: the server would drop it."""
+    kind, status = type(obj), getattr(obj, "status", None)
+    if status is not None and status is not UNSET and declared_hints(kind).get("status") is NoneType:
+        name = kind.__name__
+        raise TypeError(
+            f"{tried}, checked before sending: the type {name} has no status, so the server would drop it; declare one, as in"
+            f" class {name}(Resource[{name}Spec, {name}Status])"
+        )
 
 
 def _check_types(obj: Object, tried: VerbCall, body: bytes) -> None:

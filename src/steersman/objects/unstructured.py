@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import NoneType
 from typing import Any, TypeVar, cast
 
 import msgspec
@@ -9,6 +10,7 @@ import msgspec
 from steersman.errors import DecodeError
 from steersman.objects.difference import as_read, encode, to_json
 from steersman.objects.document import is_partial, origin_of, raw_of
+from steersman.objects.hints import declared_hints
 from steersman.objects.identity import GroupVersionKind, Key
 from steersman.objects.resource import Object
 
@@ -143,7 +145,7 @@ def tree_as_read(obj: Object | Unstructured) -> dict[str, Any] | None:
 def has_status_subresource(cls: type[Object]) -> bool:
     """Whether a class declares a status with its own subresource."""
     declared = cls.__resource__.status_subresource
-    return "status" in cls.__struct_fields__ if declared is None else declared
+    return declared_hints(cls).get("status", NoneType) is not NoneType if declared is None else declared
 
 
 def was_read(obj: Object | Unstructured) -> bool:
