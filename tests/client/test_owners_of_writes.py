@@ -3,7 +3,7 @@
 import pytest
 
 from samples.site import GROUP, Site, site
-from steersman import Client, Kind, MergePatch, ObjectMeta, Unstructured
+from steersman import Client, Key, Kind, MergePatch, ObjectMeta, Unstructured
 from steersman.errors import OwnershipError
 from steersman.kinds.core_v1 import ConfigMap, Secret
 from steersman.objects import controller_of, owner_reference
@@ -37,6 +37,14 @@ async def test_an_owner_without_a_class_owns_a_typed_child(client, namespace, si
     child = ConfigMap(metadata=ObjectMeta(name="of-untyped", namespace=namespace))
     applied = await client.apply(child, owner=owner)
     assert controller_of(applied) == owner_reference(made)
+
+
+@pytest.mark.parametrize("verb", ["create", "apply"])
+async def test_a_key_is_no_owner(client, namespace, verb):
+    """A reconcile gets a key, so it is near at hand."""
+    child = ConfigMap(metadata=ObjectMeta(name="of-key", namespace=namespace))
+    with pytest.raises(TypeError, match="home is not an object, and cannot be an owner; pass the object that you read"):
+        await getattr(client, verb)(child, owner=Key(namespace, "home"))
 
 
 async def test_a_namespaced_owner_of_a_cluster_scoped_tree_is_refused(client, namespace, sites):

@@ -28,6 +28,7 @@ def owner_reference(
     owner: Object | Unstructured, *, controller: bool = True, block_owner_deletion: bool = True
 ) -> OwnerReference:
     """A reference to ``owner``, which must have been read from the server, since the reference contains its uid."""
+    _check_owner(owner)
     uid = uid_of(owner)
     if not uid:
         raise OwnershipError(f"{owner.kind} {owner.key} has no uid: create or read it before making it an owner")
@@ -64,6 +65,7 @@ def set_owner(
     block_owner_deletion: bool = True,
 ) -> None:
     """Make ``owner`` an owner of ``owned``; rejects a second controller and an owner in another namespace."""
+    _check_owner(owner)
     namespace = owner.key.namespace
     if namespace and owned.key.namespace and owned.key.namespace != namespace:
         raise OwnershipError(
@@ -90,10 +92,18 @@ def set_owner(
 
 def check_cluster_scoped(owned: Object | Unstructured, owner: Object | Unstructured) -> None:
     """Reject a namespaced owner of an object that is cluster-scoped."""
+    _check_owner(owner)
     if owner.key.namespace:
         raise OwnershipError(
             f"{owner.kind} {owner.key} cannot own {owned.kind} {owned.key}, which is cluster-scoped: the garbage"
             " collector would not find the owner and would delete the object; use a label and a finalizer"
+        )
+
+
+def _check_owner(owner: object) -> None:
+    if not isinstance(owner, (Object, Unstructured)):
+        raise TypeError(
+            f"{owner!s:.100} is not an object, and cannot be an owner; pass the object that you read: owner=site"
         )
 
 
