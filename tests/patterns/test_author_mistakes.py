@@ -258,6 +258,19 @@ async def test_a_dict_is_no_child(control_plane, caplog) -> None:
     ) in wrong.status.conditions[0].message
 
 
+async def test_a_dict_in_a_list_is_no_child() -> None:
+    """The same for a function that returns its children."""
+
+    @generates(Site, children=(ConfigMap,))
+    def site(site: Site) -> list[Any]:
+        return [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "page"}}]
+
+    with pytest.raises(
+        TypeError, match=r"build one of steersman.kinds or of your own types, or Unstructured\(\{...\}\)"
+    ):
+        await site.declare(Site(metadata=ObjectMeta(name="home"), spec=SiteSpec(image="nginx")))
+
+
 class CountedStatus(Status):
     pages: int = 0
 

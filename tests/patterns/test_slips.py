@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import types
+from datetime import timedelta
 
 import pytest
 
@@ -10,7 +12,7 @@ from samples.postgres import Postgres, PostgresStatus, conditions, managed, post
 from steersman import ObjectMeta
 from steersman.controller import Done
 from steersman.kinds.core_v1 import ConfigMap
-from steersman.patterns import Outputs, StateMachine, Wait, finalizer, generates, reconciles, state
+from steersman.patterns import Failed, Outputs, StateMachine, Wait, finalizer, generates, reconciles, state
 from steersman.testing import eventually
 
 
@@ -113,3 +115,33 @@ async def test_a_state_that_forgets_an_await_applies_nothing(control_plane):
     assert status == "False"
     assert message.startswith(f"MissingAwait: find(...) was called without await at {__file__}:")
     assert not [each for each in await client.list(ConfigMap) if each.key.name == "one"]
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: Wait(30), "Wait(30): the message of a condition is text; write Wait(after=30)"),
+        (
+            lambda: Failed(OSError("down")),
+            "Failed(OSError('down')): the message of a condition is text; write Failed(f\"...\")",
+        ),
+        (lambda: Wait(after=timedelta(minutes=1)), "after must be a number of seconds; write after=60"),
+    ],
+)
+def test_a_step_with_a_wrong_value_is_refused_where_it_is_made(make, words):
+    """Later, the status could not be written at all."""
+    with pytest.raises(TypeError, match=re.escape(words)):
+        make()
+
+
+def test_a_finalizer_of_a_generator_says_what_to_write():
+    """Only the other operators can have one."""
+
+    @generates(Postgres, children=(ConfigMap,))
+    def pages(postgres: Postgres) -> list[ConfigMap]:
+        return []
+
+    with pytest.raises(
+        AttributeError, match=r"write @reconciles over async def pages\(obj, out\), .* and @pages.finalizer"
+    ):
+        pages.finalizer(print)

@@ -46,6 +46,7 @@ from steersman.controller.outcomes import (
     Requeue as Requeue,
     RequeueAfter as RequeueAfter,
     TerminalError as TerminalError,
+    no_timedelta as no_timedelta,
 )
 from steersman.controller.queue.queue import Queue as Queue, QueueClosed as QueueClosed
 from steersman.controller.queue.state import (

@@ -12,7 +12,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Generic, ParamSpec, TypeAlias, TypedDict, TypeVar, Unpack, cast
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, ParamSpec, TypeAlias, TypedDict, TypeVar, Unpack, cast
 
 import msgspec
 
@@ -95,6 +95,16 @@ class GenerateOperator(Operator[P, R]):
         out = Outputs(obj, self.children, state=self.machine.first.name)
         await self._machine.functions[out.state](obj, out)
         return out
+
+    if not TYPE_CHECKING:  # a type checker reports the attribute
+
+        @property
+        def finalizer(self) -> NoReturn:
+            name = self.machine.name
+            raise AttributeError(
+                f"@generates has no finalizer: write @reconciles over async def {name}(obj, out), which declares the children"
+                f" with out.apply(child), and @{name}.finalizer"
+            )
 
 
 class ReconcileOperator(Operator[P, R]):
@@ -253,7 +263,10 @@ def _checked(child: object, where: str) -> Object | Unstructured:
         raise TypeError(
             f"{where} returned lists that are nested too deeply; phases are one level: [[first], [second, third]]"
         )
-    raise TypeError(f"{where} returned {shown(child)} in its list, which is not an object")
+    raise TypeError(
+        f"{where} returned {shown(child)} in its list, which is not an object; build one of steersman.kinds or of your own types,"
+        " or Unstructured({...})"
+    )
 
 
 def _undeclared(child: Object | Unstructured, children: Children, where: str) -> TypeError:

@@ -13,17 +13,30 @@ from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 import msgspec
 
-from steersman.controller import Done, RequeueAfter
+from steersman.controller import Done, RequeueAfter, no_timedelta
 
 #: A valid reason of a condition.
 _REASON = re.compile(r"[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?")
 
 
-def _check_reason(step: str, reason: str) -> None:
+def _check_words(step: str, message: object, reason: str) -> None:
+    if not isinstance(message, str):
+        instead = (
+            f"{step}(after={message!r})" if step == "Wait" and isinstance(message, int | float) else f'{step}(f"...")'
+        )
+        raise TypeError(f"{step}({message!r:.100}): the message of a condition is text; write {instead}")
     if not _REASON.fullmatch(reason):
         raise ValueError(
             f"{step}(reason={reason!r}): the reason of a condition is one CamelCase word, such as"
             " ImageMissing; put a sentence into the message"
+        )
+
+
+def _check_after(after: object) -> None:
+    no_timedelta(after, "Wait(after=...): after")
+    if after is not None and not (isinstance(after, int | float) and math.isfinite(after) and after > 0):
+        raise ValueError(
+            f"Wait(after={after!r}): after= must be a number of seconds above 0; leave it out to wait for a change"
         )
 
 
@@ -65,12 +78,8 @@ class Wait(msgspec.Struct, frozen=True):
     after: float | None = None
 
     def __post_init__(self) -> None:
-        _check_reason("Wait", self.reason)
-        if self.after is not None and not (math.isfinite(self.after) and self.after > 0):
-            raise ValueError(
-                f"Wait(after={self.after}): after= must be a number of seconds above 0; leave it out to wait"
-                " for a change"
-            )
+        _check_words("Wait", self.message, self.reason)
+        _check_after(self.after)
 
 
 class Failed(msgspec.Struct, frozen=True):
@@ -80,7 +89,7 @@ class Failed(msgspec.Struct, frozen=True):
     reason: str = "Failed"
 
     def __post_init__(self) -> None:
-        _check_reason("Failed", self.reason)
+        _check_words("Failed", self.message, self.reason)
 
 
 #: What a state returns. `RequeueAfter` is `Done` plus a reconcile after so many seconds, for example to renew a certificate.
