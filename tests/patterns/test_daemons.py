@@ -188,6 +188,34 @@ async def test_a_former_finalizer_is_given_up_once(client: Client, namespace: st
             await asyncio.sleep(0.02)
 
 
+async def test_a_renamed_daemon_releases_its_objects(control_plane):
+    """The finalizer contains the name of the function: a renamed one would keep every object forever."""
+
+    @daemon(Site)
+    async def watch(run: DaemonRun[Site]) -> None: ...
+
+    @daemon(Site, retired_finalizers=("web.test.steersman.dev/sites.site-watch",))
+    async def observe(run: DaemonRun[Site]) -> None: ...
+
+    client = control_plane.client
+
+    async def finalizers() -> list[str] | None:
+        return (await client.get(Site, "home")).metadata.finalizers
+
+    before, after = Manager(name="sites"), Manager(name="sites")
+    before.add(watch)
+    after.add(observe)
+    async with control_plane.running(before) as operator:
+        await client.create(site(control_plane.namespace))
+        await operator.drained()
+        assert await finalizers() == ["web.test.steersman.dev/sites.site-watch"]
+    async with control_plane.running(after) as operator:
+        await operator.drained()
+        assert await finalizers() == ["web.test.steersman.dev/sites.site-observe"]
+        await client.delete(Site, "home")
+        await testing.eventually(client, Site, "home", gone=True)
+
+
 async def test_a_plan_starts_nothing(client: Client, namespace: str):
     men = Watchmen(namespace)
     await client.create(site(namespace))
@@ -203,6 +231,11 @@ def test_mistakes_say_what_to_write():
 
         @daemon(Site)  # type: ignore[arg-type]
         def watch(run: DaemonRun[Site]) -> None: ...
+
+    with pytest.raises(
+        TypeError, match=r"@daemon\(Site\): retired_finalizers= contains 'old', which is not a finalizer"
+    ):
+        daemon(Site, retired_finalizers=("old",))
 
 
 async def test_a_failure_is_an_event_of_the_object(control_plane):

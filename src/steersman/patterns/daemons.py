@@ -17,7 +17,7 @@ import contextvars
 import functools
 import inspect
 import logging
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Generator, Iterable
 from contextlib import contextmanager
 from typing import Any, Generic, TypeAlias, TypeVar
 
@@ -39,7 +39,7 @@ from steersman.controller import (
 )
 from steersman.objects import Key, Object, to_json
 from steersman.patterns.machine.finalizer_names import default_finalizer
-from steersman.patterns.machine.finalizers import add_finalizer, remove_finalizer
+from steersman.patterns.machine.finalizers import add_finalizer, check_retired, remove_finalizer
 from steersman.patterns.machine.signatures import place_of
 from steersman.telemetry import FailureLog, error_words, user_frames
 
@@ -250,12 +250,14 @@ class Daemon(Generic[T]):
         *,
         name: str,
         finalizer: str,
+        retired_finalizers: tuple[str, ...],
         declare: Callable[[ControllerBuilder[Any]], Any] | None,
     ) -> None:
         self._kind = kind
         self._function = function
         self._name = name
         self._finalizer = finalizer
+        self._retired = retired_finalizers
         self._declare = declare
         functools.update_wrapper(self, function)
 
@@ -283,13 +285,13 @@ class Daemon(Generic[T]):
         if obj is None:
             return Done()
         current, *former = self._finalizers(ctx)
+        retired = [name for name in self._retired if name != current]
         if going:
-            await remove_finalizer(ctx.client, obj, current, *former)
+            await remove_finalizer(ctx.client, obj, current, *former, *retired)
             return Done()
         held = await add_finalizer(ctx.client, obj, current)
-        if not runs.has(obj):
-            # Once: while the program runs under a former name too, that one adds its finalizer again.
-            held = await remove_finalizer(ctx.client, held, *former)
+        # Once for former names: while the program runs under one of them too, that one adds its finalizer again.
+        held = await remove_finalizer(ctx.client, held, *retired, *([] if runs.has(obj) else former))
         if held is not None:
             runs.ensure(held, internal_client(ctx).unobserved(), ctx.events)
         return Done()
@@ -306,6 +308,7 @@ def daemon(
     *,
     name: str = "",
     finalizer: str = "",
+    retired_finalizers: Iterable[str] = (),
     declare: Callable[[ControllerBuilder[Any]], Any] | None = None,
 ) -> Callable[[DaemonFunction[T]], Daemon[T]]:
     """Run an async function for each object of a kind, as long as the object exists.
@@ -320,8 +323,12 @@ def daemon(
 
     ``run.object`` is the object as last seen, ``await run.changed()`` waits for a change of its spec, and ``run.client``
     writes while this process leads. The function is cancelled when the object is deleted.
+
+    The finalizer takes its name from ``name``, which is that of the kind and the function by default. To rename a daemon, pass
+    the old finalizer as ``retired_finalizers``: Steersman removes it.
     """
     where = place_of("daemon", kind, more="")
+    retired = check_retired(retired_finalizers, finalizer, where)
 
     def decorate(function: DaemonFunction[T]) -> Daemon[T]:
         title = getattr(function, "__name__", repr(function)[:80])
@@ -339,6 +346,7 @@ def daemon(
             function,
             name=controller,
             finalizer=finalizer,
+            retired_finalizers=retired,
             declare=declare,
         )
 
