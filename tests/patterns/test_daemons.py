@@ -238,6 +238,36 @@ def test_mistakes_say_what_to_write():
         daemon(Site, retired_finalizers=("old",))
 
 
+class Panic(BaseException):
+    """What extensions written in Rust raise."""
+
+
+async def test_a_panic_fails_one_daemon_and_is_retried(control_plane, clock):
+    """It would end the daemons of all objects, and nothing would start them again."""
+    panics, running, ended = [Panic("out of memory")], set[str](), list[str]()
+
+    @daemon(Site, name="watchman")
+    async def watch(run: DaemonRun[Site]) -> None:
+        name = run.object.key.name
+        if name == "odd" and panics:
+            raise panics.pop()
+        running.add(name)
+        try:
+            await asyncio.get_running_loop().create_future()
+        finally:
+            ended.append(name)
+
+    manager = Manager(name="sites")
+    manager.add(watch)
+    async with control_plane.running(manager):
+        for name in ("home", "odd"):
+            await control_plane.client.create(site(control_plane.namespace, name))
+        await testing.eventually(lambda: running == {"home"} and not panics)
+        await clock.advance(5)
+        await testing.eventually(lambda: running == {"home", "odd"})
+        assert ended == []
+
+
 async def test_a_failure_is_an_event_of_the_object(control_plane):
     """A user who may not read the operator's log sees why nothing happens."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from samples.site import Site, site
@@ -105,15 +107,44 @@ async def test_a_controller_that_was_not_told_of_it_says_so(control_plane):
         await eventually(lambda: any("write .on(bucket)" in record.last_error for _, record in running.runs))
 
 
+class Odd(Exception):
+    """A failure."""
+
+
+class Panic(BaseException):
+    """What extensions written in Rust raise."""
+
+
+async def test_a_panic_fails_one_object_and_is_retried(control_plane):
+    """It would end the calls of all objects, and no reconcile would wait for new ones."""
+    client, buckets = control_plane.client, Buckets()
+    manager, answers = operator(buckets)
+    panics, find, create, both = [Panic("out of memory")], buckets.find, buckets.create, asyncio.Event()
+
+    async def odd(key, obj):
+        if key.key.name == "odd" and panics:
+            await both.wait()
+            raise panics.pop()
+        return await find(key, obj)
+
+    async def slow(key, obj):
+        both.set()
+        await eventually(lambda: not panics)
+        return await create(key, obj)
+
+    buckets.find, buckets.create = odd, slow
+    async with control_plane.running(manager):
+        for name in ("odd", "home"):
+            await client.create(site(name, control_plane.namespace))
+        await eventually(lambda: {Present("bucket-1"), Present("bucket-2")} <= set(answers))
+        assert Broken("looking for bucket failed: Panic: out of memory") in answers
+
+
 @pytest.mark.parametrize("fault", ["raises", "hangs"])
 async def test_the_controller_outlives_its_outside(control_plane, fault):
     """Whatever an api does, other objects are reconciled, and the manager goes on."""
     client, buckets = control_plane.client, Buckets()
     manager, answers = operator(buckets)
-
-    class Odd(Exception):
-        pass
-
     find = buckets.find
 
     async def odd(key, obj):

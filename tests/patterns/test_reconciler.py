@@ -133,6 +133,10 @@ async def test_the_time_of_a_condition_moves_with_its_status_alone(control_plane
             assert (new.last_transition_time > old.last_transition_time) is moved
 
 
+class Panic(BaseException):
+    """What extensions written in Rust raise."""
+
+
 class Moody(StateMachine[Postgres], children=(ConfigMap,)):
     """Behaves as its mood says."""
 
@@ -157,6 +161,8 @@ class Moody(StateMachine[Postgres], children=(ConfigMap,)):
                 return Failed("there is no image", reason="NoImage")
             case "raise":
                 raise ConnectionError("the archive does not answer")
+            case "panic":
+                raise Panic("out of memory")
             case "give up":
                 raise TerminalError("this cannot work")
             case _:
@@ -222,6 +228,7 @@ async def test_a_state_that_failed_waits_for_a_change(control_plane, monkeypatch
     ("mood", "message", "result"),
     [
         ("raise", "ConnectionError: the archive does not answer", "error"),
+        ("panic", "Panic: out of memory", "error"),
         ("give up", "this cannot work", "terminal_error"),
     ],
 )

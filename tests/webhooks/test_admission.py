@@ -306,8 +306,19 @@ class Unprintable(Exception):
         raise RuntimeError("no text")
 
 
+class Panic(BaseException):
+    """What extensions written in Rust raise."""
+
+
 @pytest.mark.parametrize(
-    "error", [asyncio.CancelledError(), Unprintable(), Denied("\ud800"), Denied(invalid("spec", "\ud800", "\ud800"))]
+    "error",
+    [
+        asyncio.CancelledError(),
+        Panic("out of memory"),
+        Unprintable(),
+        Denied("\ud800"),
+        Denied(invalid("spec", "\ud800", "\ud800")),
+    ],
 )
 async def test_whatever_a_handler_raises_is_a_denial(error: BaseException):
     @validates(Shop)

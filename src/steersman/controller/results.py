@@ -22,7 +22,7 @@ import msgspec
 
 from steersman.aio import AwaitCheck, MissingAwait
 from steersman.controller.outcomes import Done, Outcome, Requeue, RequeueAfter, TerminalError
-from steersman.errors import AlreadyExists, Conflict, StatusError, error_leaves
+from steersman.errors import AlreadyExists, Conflict, StatusError, error_leaves, is_exit
 
 
 class Conflicted(msgspec.Struct, frozen=True):
@@ -59,10 +59,6 @@ _MISTAKES = (
     RecursionError,
     TypeError,
 )
-
-
-#: Exceptions that end the program, or this coroutine, and are not failures of the code.
-_EXITS = (KeyboardInterrupt, SystemExit, GeneratorExit)
 
 
 class TimedOut(Exception):
@@ -123,8 +119,7 @@ async def _result_of(
             raise
         return Failure(error)
     except BaseException as error:
-        # User code fails only its own key, even with a BaseException, such as the panic of an extension.
-        if any(isinstance(member, _EXITS) for member in error_leaves(error)):
+        if is_exit(error):
             raise
         return result_of_error(error)
 

@@ -74,6 +74,18 @@ def error_leaves(error: BaseException) -> list[BaseException]:
     return [error]
 
 
+#: Exceptions that end the program, or a coroutine.
+_EXITS = (KeyboardInterrupt, SystemExit, GeneratorExit)
+
+
+def is_exit(error: BaseException) -> bool:
+    """Whether an exception, or a member of a group, ends the program or a coroutine.
+
+    Anything else that user code raises, even a BaseException such as the panic of an extension, is a failure of that code.
+    """
+    return any(isinstance(member, _EXITS) for member in error_leaves(error))
+
+
 #: The longest Retry-After that is honored, in seconds.
 RETRY_AFTER_MAX = 600.0
 

@@ -37,6 +37,7 @@ from steersman.controller import (
     controller_for,
     internal_client,
 )
+from steersman.errors import is_exit
 from steersman.objects import Key, Object, to_json
 from steersman.patterns.machine.finalizer_names import default_finalizer
 from steersman.patterns.machine.finalizers import add_finalizer, check_retired, remove_finalizer
@@ -200,7 +201,9 @@ class DaemonRuns(Generic[T]):
                 if daemon.ending or self._tasks is None or (task is not None and task.cancelling()):
                     raise
                 failure: BaseException = error  # its own, such as that of a task that it awaits
-            except Exception as error:  # noqa: BLE001 - user code: any exception is a failure of this object
+            except BaseException as error:
+                if is_exit(error):
+                    raise
                 failure = error
             else:
                 return

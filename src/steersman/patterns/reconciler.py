@@ -31,7 +31,6 @@ from steersman.controller import (
     RequeueAfter,
     claim,
     controller_for,
-    is_race,
 )
 from steersman.errors import Forbidden, Invalid, NotCached
 from steersman.objects import GroupVersionKind, Object
@@ -54,7 +53,7 @@ from steersman.patterns.events import (
 )
 from steersman.patterns.external import External, look_outside
 from steersman.patterns.machine.definition import Machine, StateFunction
-from steersman.patterns.machine.errors import changed_identity, own_namespace_ends, shared_metadata, words_of
+from steersman.patterns.machine.errors import changed_identity, is_error, own_namespace_ends, shared_metadata, words_of
 from steersman.patterns.machine.finalizer_handover import drop_finalizers, is_guarded, set_finalizer
 from steersman.patterns.machine.graph import StateNode
 from steersman.patterns.machine.lost_objects import lost_object
@@ -222,8 +221,8 @@ class _Reconcile:
             if words := overwritten(self._graph, self._obj, draft.present):
                 self._ctx.logger.warning("%s: %s", self._ctx.request, words)
             await self._prune()
-        except Exception as error:
-            if is_race(error):
+        except BaseException as error:
+            if not is_error(error):
                 raise
             stopped = Stopped("Error", words_of(error), wrong=True)
             if ending := own_namespace_ends(error, self._obj):
@@ -359,8 +358,8 @@ class _Reconcile:
         draft = self._draft()
         try:
             stopped = await self._end()
-        except Exception as error:
-            if not is_race(error):
+        except BaseException as error:
+            if is_error(error):
                 words = f"the clean-up failed: {words_of(error)}"
                 await self._report_failure(draft, observe_deletion(self._graph, "Error", words))
             raise

@@ -18,7 +18,7 @@ from typing import Any, cast
 
 import msgspec
 
-from steersman.errors import ApiStatus, DecodeError
+from steersman.errors import ApiStatus, DecodeError, is_exit
 from steersman.objects import (
     JSON_PATCH_TYPE,
     AdmissionRequest,
@@ -228,11 +228,13 @@ async def called(
             raise
         # not this review was cancelled, but something that the handler waited for
         raise HandlerFailed(failure(f"{name} failed: {type(error).__name__}: it waited for a cancelled task")) from None
-    except Exception as error:  # noqa: BLE001 - whatever user code raises is a failure of one review
+    except BaseException as error:
+        if is_exit(error):
+            raise
         raise HandlerFailed(failed(name, error, secret=secret)) from None
 
 
-def failed(name: str, error: Exception, *, secret: bool = False) -> ApiStatus:
+def failed(name: str, error: BaseException, *, secret: bool = False) -> ApiStatus:
     """Log the error of a handler, and return its status."""
     kind, _, frames = user_frames(error)
     last = traceback.extract_tb(frames)[-1:] if frames is not None else []

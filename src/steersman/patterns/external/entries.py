@@ -9,6 +9,7 @@ import msgspec
 
 from steersman.aio import Backoff
 from steersman.cache import is_older
+from steersman.errors import is_exit
 from steersman.objects import Object
 from steersman.patterns.external.api import ExternalKey
 
@@ -278,5 +279,7 @@ def are_equal(one: Any, other: Any) -> bool:
     """Whether two values are equal; their ``__eq__`` is user code and may raise."""
     try:
         return one is other or bool(one == other)
-    except Exception:  # noqa: BLE001 - user code: an exception does not prove equality
-        return False
+    except BaseException as error:
+        if is_exit(error):
+            raise
+        return False  # an exception does not prove equality

@@ -22,6 +22,7 @@ import msgspec
 
 from steersman.aio import Supervisor, randomness
 from steersman.controller import Cause, Emit, Request, SourceStatistics, current_context, internal_client
+from steersman.errors import is_exit
 from steersman.objects import Key, Object
 from steersman.patterns.external.api import (
     Absent,
@@ -356,7 +357,9 @@ class External(Generic[T, R]):
             if limit.expired():
                 return self._raised(work, TimeoutError(f"no answer within {self._timeout:g} s"))
             return self._raised(work, RuntimeError(f"{work.call} cancelled itself"))
-        except Exception as error:  # noqa: BLE001 - user code: any exception is a failure of this object
+        except BaseException as error:
+            if is_exit(error):
+                raise
             late = isinstance(error, TimeoutError) and limit.expired()
             return self._raised(work, TimeoutError(f"no answer within {self._timeout:g} s") if late else error)
         finally:
@@ -380,7 +383,7 @@ class External(Generic[T, R]):
             raise TypeError(f"{type(api).__name__}.{work.call} returned None; return what find would return")
         return There(found)
 
-    def _raised(self, work: Work, error: Exception) -> Raised:
+    def _raised(self, work: Work, error: BaseException) -> Raised:
         words = _words(error)
         self._failures += 1
         self._last_failure = f"{work.call} for {work.key.kind} {work.key.key}: {words}"
@@ -429,7 +432,9 @@ class External(Generic[T, R]):
             return True
         try:
             return bool(judge(obj, found))
-        except Exception as error:  # noqa: BLE001 - user code, as above
+        except BaseException as error:
+            if is_exit(error):
+                raise
             return _words(error)
 
 
@@ -469,7 +474,7 @@ def _inquiry(obj: Object) -> Inquiry:
     )
 
 
-def _words(error: Exception) -> str:
+def _words(error: BaseException) -> str:
     try:
         text = str(error)
     except Exception:  # noqa: BLE001 - user code: an error without a usable message is still an error

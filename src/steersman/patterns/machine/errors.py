@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from steersman.controller import TerminalError
-from steersman.errors import Forbidden
+import asyncio
+
+from steersman.controller import TerminalError, is_race
+from steersman.errors import Forbidden, is_exit
 from steersman.objects import Object
 
 
-def own_namespace_ends(error: Exception, obj: Object) -> bool:
+def is_error(error: BaseException) -> bool:
+    """Whether a condition reports an exception: not if it ends the reconcile or the program.
+
+    Nor if another writer was faster: the next reconcile reads the result.
+    """
+    return not (isinstance(error, asyncio.CancelledError) or is_exit(error) or is_race(error))
+
+
+def own_namespace_ends(error: BaseException, obj: Object) -> bool:
     """Whether the server rejected a write because the object's own namespace is being deleted, and no other one."""
     own = f"namespace {obj.key.namespace} is being terminated"
     return isinstance(error, Forbidden) and any(
