@@ -84,6 +84,18 @@ async def test_orphans_are_adopted_and_released_and_never_pruned(client, home, n
         assert controller_of(await client.get(ConfigMap, (namespace, "early"))) is None
 
 
+async def test_an_owner_whose_labels_cannot_be_selected_holds_up_no_other(client, home, namespace):
+    """Its name may be longer than a label value; it would keep orphans from every owner in its namespace."""
+    await own(client, "bad", namespace, image="not a label value")
+    index = Key(namespace, "home-index")
+    async with managing(client, namespace):
+        await eventually(client, ConfigMap, index, listed(""))
+        await client.create(page("late", namespace))
+        await eventually(client, ConfigMap, index, listed("late"))
+        bad = await client.get(Site, Key(namespace, "bad"))
+        assert "must be at most 63 letters" in bad.status.conditions[0].message
+
+
 async def test_what_another_owner_controls_is_never_taken(client, home, namespace):
     other = await own(client, "other", namespace, image="elsewhere")
     theirs = await client.create(page("theirs", namespace, owner_references=[owner_reference(other)]))

@@ -24,7 +24,7 @@ from steersman.controller.context import Context
 from steersman.controller.internals import internal_client
 from steersman.controller.sources.mappers import Labels, Stores
 from steersman.controller.sources.views import KindLike, View
-from steersman.errors import ApiStatus, Conflict, Invalid, NotFound, OwnershipError
+from steersman.errors import ApiStatus, Conflict, Invalid, NotFound, OwnershipError, is_exit
 from steersman.objects import Key, Object, Selector, kind_name, owner_reference, to_json
 
 #: Returns the labels of the objects that an owner claims.
@@ -63,9 +63,18 @@ async def claim(
 def claiming(owner: type[Object], labels: SelectorOf) -> Callable[[View[Any], Stores], Iterable[Key]]:
     """A mapper to the owners whose labels select an orphan: ``.watches(Pod, map=claiming(Site, pods_of))``.
 
-    Use it with ``.owns(Pod)``, which reconciles the owners of objects that are already claimed.
+    Use it with ``.owns(Pod)``, which reconciles the owners of objects that are already claimed. An owner that cannot be read,
+    or whose labels cannot be selected, claims nothing; its own reconcile reports why.
     """
     check_claims(labels, f"claiming({owner.__name__}, ...)")
+
+    def selects(candidate: View[Any], view: View[Any]) -> bool:
+        try:
+            return as_selector(labels(candidate.object)).matches(view.labels)
+        except BaseException as error:
+            if is_exit(error):
+                raise
+            return False
 
     def claimers(view: View[Any], stores: Stores) -> list[Key]:
         metadata = view.metadata
@@ -75,11 +84,7 @@ def claiming(owner: type[Object], labels: SelectorOf) -> Callable[[View[Any], St
         ):
             return []
         namespace = view.key.namespace if owner.__resource__.namespaced else ""
-        return [
-            candidate.key
-            for candidate in stores.list(owner, namespace=namespace)
-            if as_selector(labels(candidate.object)).matches(view.labels)
-        ]
+        return [candidate.key for candidate in stores.list(owner, namespace=namespace) if selects(candidate, view)]
 
     return claimers
 
