@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from samples.postgres import Postgres, conditions, managed, postgres, settings
-from steersman import MergePatch
+from steersman import Manager, MergePatch
 from steersman.controller import Done
 from steersman.kinds.core_v1 import ConfigMap
 from steersman.patterns import Outputs, reconciles
@@ -40,6 +40,21 @@ async def test_owners_of_one_operator_share_a_child(plane):
         assert writes.of(ConfigMap) == []
         await client.patch(Postgres, "one", MergePatch({"spec": {"version": "18"}}))
         await eventually(client, ConfigMap, "registry", has={"data": {"one": "18", "two": "17"}})
+
+
+async def test_the_longest_names_share_a_child(plane):
+    """The field manager of a share contains both names, and a server accepts 128 characters."""
+
+    @reconciles(Postgres, children=(ConfigMap,))
+    async def long_named(pg: Postgres, out: Outputs) -> Done:
+        out.apply(settings("registry", one=pg.spec.version), owner=False)
+        return Done()
+
+    manager = Manager(name="m" * 92)
+    manager.add(long_named)
+    async with plane.running(manager):
+        await plane.client.create(postgres("o" * 240))
+        await eventually(plane.client, ConfigMap, "registry", has={"data": {"one": "17"}})
 
 
 async def test_the_fields_of_a_deleted_owner_go_with_the_next_reconcile_of_another(plane):

@@ -18,8 +18,9 @@ from steersman.manager.endpoints import HttpEndpoints
 from steersman.manager.leader import LeaderElection
 from steersman.objects import UNSET, GroupKind, is_manager_of, kind_name
 
-#: The length of a field manager on a server.
-_NAME_MAX = 128
+#: The length of a name: a field manager has at most 128 characters on a server, and those of its parts, such as
+#: NAME/shared-for-HASH, are 36 longer.
+_NAME_MAX = 92
 
 
 def check_client(client: object) -> None:
@@ -102,8 +103,8 @@ def check_name(name: object) -> None:
         raise TypeError(f'Manager(name={name!r}): the name must be a string, such as name="site-operator"')
     if len(name) > _NAME_MAX or not name.isprintable():
         raise ValueError(
-            f"Manager(name={name[:40]!r}...): the name becomes a field manager, which has at most {_NAME_MAX} printable"
-            ' characters; write name="site-operator"'
+            f"Manager(name={name[:40]!r}...): the name is the beginning of field managers, and has at most {_NAME_MAX}"
+            ' printable characters; write name="site-operator"'
         )
 
 
