@@ -10,8 +10,21 @@ import threading
 import pytest
 
 from samples.page_operator import Page, manager, page, reconcile
-from steersman import Client, Context, Done, Manager, MergePatch, ObjectMeta, Request, Requeue, Unstructured
+from steersman import (
+    Client,
+    Context,
+    Done,
+    Manager,
+    MergePatch,
+    ObjectMeta,
+    Request,
+    Requeue,
+    Resource,
+    Spec,
+    Unstructured,
+)
 from steersman.errors import Forbidden
+from steersman.kinds.apiextensions_v1 import CustomResourceDefinition
 from steersman.kinds.core_v1 import ConfigMap, Container, Namespace, Pod, PodSpec, Secret
 from steersman.testing import PodRunner, PodRunning, eventually
 from steersman.testing.operators import OperatorFailed
@@ -171,6 +184,20 @@ async def test_a_kind_that_is_not_installed_is_named(control_plane):
     with pytest.raises(OperatorFailed, match=r"the server does not serve Page; await control_plane.install\(Page\)"):
         async with control_plane.running(manager, install=False):
             pass
+
+
+async def test_a_kind_whose_definition_was_deleted_is_installed_again(control_plane, crd_group):
+    """Tests of definitions that come and go would otherwise wait for a kind that nothing installs."""
+
+    class Note(Resource[Spec, None], group=crd_group, version="v1"):
+        """A kind that comes and goes."""
+
+    client, definition = control_plane.client, f"notes.{crd_group}"
+    await control_plane.install(Note)
+    await client.delete(CustomResourceDefinition, definition)
+    await eventually(client, CustomResourceDefinition, definition, gone=True)
+    await control_plane.install(Note)
+    await client.create(Note(metadata=ObjectMeta(name="home"), spec=Spec()))
 
 
 async def test_a_reconcile_that_crashes_fails_the_test_unless_that_is_allowed(control_plane):

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from steersman.client import Client, Credentials, StaticCredentials
 from steersman.errors import NotFound
+from steersman.kinds.apiextensions_v1 import CustomResourceDefinition
 from steersman.kinds.core_v1 import Namespace
 from steersman.objects import Object, ObjectMeta
 from steersman.testing.webhook_registration import answered_on_a_port
@@ -39,7 +40,7 @@ class Host(ABC):
     disposable = True
 
     def __init__(self) -> None:
-        self.installed: set[type[Object]] = set()
+        self._installed: set[type[Object]] = set()
         #: Records writes, whichever way they come.
         self.watch = WriteWatch()
 
@@ -62,12 +63,13 @@ class Host(ABC):
     def opened(self) -> AbstractAsyncContextManager[Transport]:
         """A transport to it from the running loop, for a block."""
 
-    async def install(self, client: Client, classes: Iterable[type[Object]]) -> None:
-        """Install kinds."""
-        missing = [each for each in classes if each not in self.installed]
+    async def install(self, client: Client, classes: Iterable[type[Object]]) -> bool:
+        """Install kinds that were not installed, or whose definition was deleted since. Returns whether there was one."""
+        missing = [each for each in classes if each not in self._installed or not await _is_defined(client, each)]
         if missing:
             await client.install(*missing, replace=self.disposable)
-            self.installed.update(missing)
+            self._installed.update(missing)
+        return bool(missing)
 
     async def settled(self, client: Client) -> None:
         """Wait until its controllers are idle; by default, until nothing was written for a while."""
@@ -89,6 +91,12 @@ class Host(ABC):
 
     def end(self) -> None:  # noqa: B027 - a host that started nothing stops nothing
         """Stop everything it started."""
+
+
+async def _is_defined(client: Client, kind: type[Object]) -> bool:
+    """Whether the definition of a custom kind is there."""
+    name = f"{kind.__resource__.plural}.{kind.__resource__.group}"
+    return await client.metadata.find(CustomResourceDefinition, name) is not None
 
 
 async def revision_of(client: Client) -> str:

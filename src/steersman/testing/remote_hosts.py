@@ -58,17 +58,17 @@ class EngineHost(RemoteHost):
     def kubeconfig(self) -> Path:
         return self.engine.kubeconfig
 
-    async def install(self, client: Client, classes: Iterable[type[Object]]) -> None:
+    async def install(self, client: Client, classes: Iterable[type[Object]]) -> bool:
         """Install kinds, and make its garbage collector discover them."""
-        before = len(self.installed)
-        await super().install(client, classes)
-        if len(self.installed) > before and not self.engine.is_existing_cluster:
+        installed = await super().install(client, classes)
+        if installed and not self.engine.is_existing_cluster:
             try:
                 controllers = self.engine.controller_manager
             except EngineError:
-                return  # started without one
+                return True  # started without one
             # The garbage collector discovers new kinds on start, and then every 30 seconds.
             await controllers.restart()
+        return installed
 
     def make_namespace(self, name: str) -> None:
         self.engine.submit(self.engine.create_namespace(name)).result()
