@@ -153,6 +153,22 @@ async def test_what_outlived_its_owner_can_be_taken_over_by_a_successor_of_the_s
         assert (await stage.run(declare())).writes == ["DELETE controlled", "DELETE page"]
 
 
+async def test_it_can_be_taken_over_too_once_steersman_writes_the_references(client, home, other, namespace):
+    """The program dropped ``owner_references=False`` since; it could only delete these children by hand."""
+    async with reconciling(client, home, KINDS) as stage:
+        await stage.run(declare(page("page"), page("controlled", owner_reference(other))))
+    await client.delete(home)
+    again = await own(client, "home", namespace)
+    async with reconciling(client, again, (ConfigMap,)) as stage:
+        refused = await stage.run(declare(page("page")))
+        assert "take it over with out.apply(..., adopt=True)" in refused[0].problem.message
+        taken = await stage.run(declare(page("page"), page("controlled"), adopt=True))
+        assert [each.change for each in taken.result.children] == ["adopted", "adopted"]
+        for name in ("page", "controlled"):
+            assert await references(client, namespace, name) == [("home", True, True)]
+        assert (await stage.run(declare())).writes == ["DELETE controlled", "DELETE page"]
+
+
 async def test_a_retired_kind_and_one_out_of_reach(client, home, namespace):
     role = f"role-{name_suffix()}"
     kinds = (child(ClusterRole, owner_references=False), child(Secret, owner_references=False))

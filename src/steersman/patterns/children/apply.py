@@ -354,7 +354,11 @@ class _StateApply:
 
     def _inherits(self, output: Output, view: StoredView) -> bool:
         """Whether to take over an object that outlived an earlier owner of the same name."""
-        return output.bond == "label_alone" and bool(output.options.get("adopt")) and self._marks.inherits(view)
+        return (
+            output.bond in ("label_alone", "reference")
+            and bool(output.options.get("adopt"))
+            and self._marks.inherits(view)
+        )
 
     def _deleting(self, output: Output, view: StoredView) -> Applied:
         if standing_of(view, self._marks.uid, output.bond) != "ours":

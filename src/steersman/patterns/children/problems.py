@@ -56,7 +56,7 @@ def not_ours(identity: ChildIdentity, metadata: ObjectMeta, owner: Object, bond:
         advice = "owner=False shares only objects without a controller; give the child another name"
     elif standing(metadata, owner.metadata.uid or "", "none", ()) == "free":
         advice = "delete it, give the child another name, or take it over with out.apply(..., adopt=True)"
-    elif bond == "label_alone" and is_of_predecessor(metadata, owner):
+    elif bond in ("label_alone", "reference") and is_of_predecessor(metadata, owner):
         advice = (
             "that is an earlier object of this name; delete the child, or take it over with out.apply(..., adopt=True)"
         )
