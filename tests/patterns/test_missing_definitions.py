@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from samples.postgres import Postgres, managed, postgres, settings
-from steersman import JsonPatch, Key, ObjectMeta, Resource, Spec, Status
+from steersman import Done, JsonPatch, Key, ObjectMeta, Resource, Spec, Status
 from steersman.aio import Supervisor
 from steersman.kinds.apiextensions_v1 import CustomResourceDefinition
 from steersman.kinds.core_v1 import ConfigMap
 from steersman.manager import LeaderElection, Manager
-from steersman.patterns import child, generates
+from steersman.patterns import child, generates, reconciles
 from steersman.testing import eventually
 
 GROUP = "missing.test.steersman.dev"
@@ -103,3 +103,28 @@ async def test_withdrawn_far_children_go(plane):
         await running.drained()
         assert await client.find(ConfigMap, Key(far, "page")) is None
         assert await client.find(ConfigMap, "page") is not None
+
+
+async def test_a_kept_far_child_goes_with_its_owner(plane):
+    """`prune=False` keeps it while its owner exists, not beyond."""
+    client = plane.client
+    far = await plane.create_namespace(f"{plane.namespace}-far")
+
+    @reconciles(Postgres, children=(child(ConfigMap, across_namespaces=True),), name="pages", ordered_deletion=True)
+    async def first(pg, out):
+        out.apply(ConfigMap(metadata=ObjectMeta(name="page", namespace=far)), prune=False)
+        return Done()
+
+    @reconciles(Postgres, children=(ConfigMap,), name="pages", ordered_deletion=True)
+    async def second(pg, out):
+        return Done()
+
+    async with plane.running(managed(first)) as running:
+        await client.create(postgres())
+        await running.drained()
+    async with plane.running(managed(second)) as running:
+        await running.drained()
+        assert await client.find(ConfigMap, Key(far, "page")) is not None
+        await client.delete(Postgres, "pg")
+        await running.drained()
+        assert await client.find(ConfigMap, Key(far, "page")) is None

@@ -134,7 +134,8 @@ async def prune(
         if member.view.uid not in gone and not member.view.deleting:
             await taken_over(internal_client(ctx), memory, member.kind, member.view)
     pruned = await _prune(ctx, owner, memory, leaving) if leaving else ()
-    if searching and not gone:
+    # A far child that is kept goes with its owner, so the deletion has to search for it too.
+    if searching and not gone and not any(member.far for member in members):
         memory.searched[owner.key] = owner.uid
     return Pruning(pruned, tuple(pending))
 
