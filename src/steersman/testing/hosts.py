@@ -40,7 +40,8 @@ class Host(ABC):
     disposable = True
 
     def __init__(self) -> None:
-        self._installed: set[type[Object]] = set()
+        #: The kinds that were installed through it.
+        self.installed: set[type[Object]] = set()
         #: Records writes, whichever way they come.
         self.watch = WriteWatch()
 
@@ -65,10 +66,10 @@ class Host(ABC):
 
     async def install(self, client: Client, classes: Iterable[type[Object]]) -> bool:
         """Install kinds that were not installed, or whose definition was deleted since. Returns whether there was one."""
-        missing = [each for each in classes if each not in self._installed or not await _is_defined(client, each)]
+        missing = [each for each in classes if each not in self.installed or not await _is_defined(client, each)]
         if missing:
             await client.install(*missing, replace=self.disposable)
-            self._installed.update(missing)
+            self.installed.update(missing)
         return bool(missing)
 
     async def settled(self, client: Client) -> None:
