@@ -60,14 +60,18 @@ class NamespaceStrategy(BuiltinStrategy):
 
     def validate_create(self, obj: Tree) -> list[FieldProblem]:
         """Finalizers must be names."""
-        problems: list[FieldProblem] = []
-        for index, name in enumerate(items(subtree(obj, "spec"), "finalizers")):
-            problems += _finalizer(f"spec.finalizers[{index}]", name)
-        return problems
+        names = items(subtree(obj, "spec"), "finalizers")
+        return [problem for name in names for problem in _finalizer("spec.finalizers", name)]
 
     def validate_update(self, obj: Tree, old: Tree) -> list[FieldProblem]:
+        """As kube-apiserver does for `finalize`, name the index of a finalizer; other updates change none."""
         del old
-        return [WHOLE, *self.validate_create(obj), CHANGED]
+        names = enumerate(items(subtree(obj, "spec"), "finalizers"))
+        return [
+            WHOLE,
+            *(problem for index, name in names for problem in _finalizer(f"spec.finalizers[{index}]", name)),
+            CHANGED,
+        ]
 
     def validate_status(self, obj: Tree, old: Tree) -> list[FieldProblem]:
         """The phase must match the deletion."""
