@@ -123,7 +123,7 @@ class Restored:
             # The version of the list of Secrets is older than the backup, so nothing about it ever goes back.
             end = bookmark(10, end=True) if secrets else bookmark(100, end=True)
             return saying(
-                frame("ADDED", config_map("lost", 9)),
+                frame("ADDED", config_map("lost", 9) | {"kind": "Secret" if secrets else "ConfigMap"}),
                 end,
                 *(() if secrets else (60,)),
                 then=None if secrets else "break",
