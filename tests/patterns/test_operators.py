@@ -293,7 +293,13 @@ def words(site):
                 " [[first], [second, third]]"
             ),
         ),
-        (words, "@generates(Site): words returned 'page' in its list, which is not an object"),
+        (
+            words,
+            (
+                "@generates(Site): words returned 'page' in its list, which is not an object;"
+                " build one of steersman.kinds or of your own types, or Unstructured({...})"
+            ),
+        ),
     ],
 )
 async def test_what_is_returned_wrongly_is_said(function, said: str) -> None:

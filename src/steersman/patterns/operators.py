@@ -100,6 +100,7 @@ class GenerateOperator(Operator[P, R]):
 
         @property
         def finalizer(self) -> NoReturn:
+            """A generator has none: raises an AttributeError that says what to write."""
             name = self.machine.name
             raise AttributeError(
                 f"@generates has no finalizer: write @reconciles over async def {name}(obj, out), which declares the children"
