@@ -201,6 +201,7 @@ async def test_a_user_without_further_processes_loses_none(tmp_path, monkeypatch
     events = [Events() for _ in range(3)]
     async with ZygoteRunner() as runner:
         await runner.start(launch(tmp_path, "sleep 300"), events[0])
+        await events[0].first(Started)
         await runner.start(launch(tmp_path, "true"), events[1])
         failed = await events[1].first(FailedToStart)
         assert failed == FailedToStart("cannot start a process: Resource temporarily unavailable")
