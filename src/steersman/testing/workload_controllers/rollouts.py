@@ -45,9 +45,9 @@ def total(sets: Iterable[ReplicaSet]) -> int:
     return sum(map(replicas, sets))
 
 
-def available(owner: ReplicaSet) -> int:
+def available(replica_set: ReplicaSet) -> int:
     """How many Pods of a ReplicaSet are available."""
-    return (owner.status.available_replicas or 0) if owner.status is not None else 0
+    return (replica_set.status.available_replicas or 0) if replica_set.status is not None else 0
 
 
 def active(sets: Iterable[ReplicaSet]) -> list[ReplicaSet]:
@@ -55,15 +55,15 @@ def active(sets: Iterable[ReplicaSet]) -> list[ReplicaSet]:
     return [replica_set for replica_set in sets if replicas(replica_set) > 0]
 
 
-def age(owner: ReplicaSet) -> tuple[datetime, str]:
+def age(replica_set: ReplicaSet) -> tuple[datetime, str]:
     """A sort key for ReplicaSets, from old to new."""
-    return owner.metadata.creation_timestamp or _NEVER, owner.metadata.name or ""
+    return replica_set.metadata.creation_timestamp or _NEVER, replica_set.metadata.name or ""
 
 
-def revision(owner: ReplicaSet) -> int:
+def revision(replica_set: ReplicaSet) -> int:
     """The revision of a ReplicaSet; 0 if it has none."""
     try:
-        return int((owner.metadata.annotations or {}).get(REVISION, "0"))
+        return int((replica_set.metadata.annotations or {}).get(REVISION, "0"))
     except ValueError:
         return 0
 
@@ -74,7 +74,10 @@ def is_rolling(owner: Deployment) -> bool:
 
 
 def fenceposts(owner: Deployment) -> tuple[int, int]:
-    """How many Pods above the requested number are allowed, and how many may be missing."""
+    """How many Pods above the requested number are allowed, and how many may be missing.
+
+    As ``ResolveFenceposts`` of kube-controller-manager: not both are zero.
+    """
     if not is_rolling(owner):
         return 0, 0
     update = owner.spec.strategy.rolling_update if owner.spec.strategy is not None else None
@@ -94,10 +97,10 @@ def find_new(owner: Deployment, sets: Iterable[ReplicaSet]) -> ReplicaSet | None
     return next((replica_set for replica_set in sorted(sets, key=age) if same_template(wanted, replica_set)), None)
 
 
-def same_template(wanted: dict[str, object], owner: ReplicaSet) -> bool:
+def same_template(wanted: dict[str, object], replica_set: ReplicaSet) -> bool:
     """Whether a ReplicaSet has this template, ignoring the hash in its labels."""
-    assert owner.spec.template is not None
-    tree = canonical(owner.spec.template)
+    assert replica_set.spec.template is not None
+    tree = canonical(replica_set.spec.template)
     labels = tree.get("metadata", {}).get("labels", {})
     labels.pop(HASH, None)
     if not labels and "labels" in tree.get("metadata", {}):
@@ -114,32 +117,38 @@ def new_size(owner: Deployment, sets: Iterable[ReplicaSet], new: int) -> int:
 
 
 def old_sizes(owner: Deployment, new: ReplicaSet, old: Sequence[ReplicaSet]) -> dict[str, int]:
-    """The new sizes of old ReplicaSets, by name; only those that change.
+    """The new sizes of old ReplicaSets, by name; only those that change, and none grows.
 
     Unhealthy Pods are removed first: they serve nothing and would block the rollout.
     """
     sizes = {replica_set.metadata.name or "": replicas(replica_set) for replica_set in sorted(active(old), key=age)}
     healthy = {replica_set.metadata.name or "": available(replica_set) for replica_set in old}
     least = replicas(owner) - fenceposts(owner)[1]
-    budget = sum(sizes.values()) + replicas(new) - least - (replicas(new) - available(new))
+    # What the new ReplicaSet still misses must not be paid for by the old ones.
+    missing_of_new = replicas(new) - available(new)
+    budget = sum(sizes.values()) + replicas(new) - least - missing_of_new
     if not sizes or budget <= 0:
         return {}
-    reduced = dict(sizes)
-    for name, size in sizes.items():
-        if size != healthy[name]:
-            cut = min(budget, size - healthy[name])
-            reduced[name] -= cut
-            budget -= cut
-        if budget <= 0:
-            break
+    reduced = _cut_unhealthy(sizes, healthy, budget)
     spare = sum(healthy[name] for name in sizes) + available(new) - least
-    for name in sizes:
-        if spare <= 0:
-            break
-        cut = min(reduced[name], spare)
-        reduced[name] -= cut
-        spare -= cut
+    reduced = _cut(reduced, reduced, spare)
     return {name: size for name, size in reduced.items() if size != sizes[name]}
+
+
+def _cut_unhealthy(sizes: dict[str, int], healthy: dict[str, int], budget: int) -> dict[str, int]:
+    """The sizes without unavailable Pods, the oldest first, as far as the budget goes."""
+    # A status that was written before the ReplicaSet shrank counts more Pods than it has.
+    return _cut(sizes, {name: max(0, size - healthy[name]) for name, size in sizes.items()}, budget)
+
+
+def _cut(sizes: dict[str, int], most: dict[str, int], budget: int) -> dict[str, int]:
+    """The sizes less up to ``most`` Pods each, and ``budget`` in all, in their order."""
+    reduced: dict[str, int] = {}
+    for name, size in sizes.items():
+        cut = min(max(0, budget), most[name])
+        reduced[name] = size - cut
+        budget -= cut
+    return reduced
 
 
 def scaled_sizes(owner: Deployment, new: ReplicaSet | None, old: Sequence[ReplicaSet]) -> dict[str, int]:
@@ -155,11 +164,13 @@ def scaled_sizes(owner: Deployment, new: ReplicaSet | None, old: Sequence[Replic
 
 
 def _is_saturated(owner: Deployment, new: ReplicaSet) -> bool:
+    """Whether the new ReplicaSet has all Pods, all available, and was sized for this number (``IsSaturated``)."""
     wanted = replicas(owner)
     return replicas(new) == available(new) == wanted and (new.metadata.annotations or {}).get(DESIRED) == str(wanted)
 
 
 def _proportions(owner: Deployment, busy: list[ReplicaSet]) -> dict[str, int]:
+    """The sizes that keep the shares of ReplicaSets in a rollout (``GetReplicaSetProportion``); the largest gets the rest."""
     allowed = replicas(owner) + fenceposts(owner)[0] if replicas(owner) > 0 else 0
     to_add, added = allowed - total(busy), 0
     # Largest first; of equal size, new ones grow and old ones shrink first.
@@ -178,6 +189,7 @@ def _proportions(owner: Deployment, busy: list[ReplicaSet]) -> dict[str, int]:
 
 
 def _fraction(owner: Deployment, replica_set: ReplicaSet) -> int:
+    """How many Pods a ReplicaSet gains or loses by its share, rounded half up (``getReplicaSetFraction``)."""
     if replicas(owner) == 0:
         return -replicas(replica_set)
     before = _number(replica_set, MAXIMUM) or (owner.status.replicas if owner.status is not None else 0) or 0
@@ -187,8 +199,8 @@ def _fraction(owner: Deployment, replica_set: ReplicaSet) -> int:
     return math.floor(size + 0.5) - replicas(replica_set)
 
 
-def _number(owner: ReplicaSet, annotation: str) -> int | None:
-    text = (owner.metadata.annotations or {}).get(annotation, "")
+def _number(replica_set: ReplicaSet, annotation: str) -> int | None:
+    text = (replica_set.metadata.annotations or {}).get(annotation, "")
     return int(text) if text.isdecimal() else None
 
 
