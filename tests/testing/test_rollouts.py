@@ -42,9 +42,11 @@ def test_unavailable_pods_go_first_and_then_the_oldest():
     assert sizes(a=(5, 5), b=(5, 1), new=(3, 3)) == {"b": 1, "a": 4}
 
 
-def test_no_old_set_grows_by_an_outdated_status():
-    """The status of b was written before b shrank."""
-    assert sizes(a=(5, 5), b=(2, 5), new=(6, 2)) == {"a": 1}
+def test_a_rollout_waits_for_an_outdated_status():
+    """The status of b was written before b shrank: three of its Pods are about to go."""
+    assert sizes(a=(5, 5), b=(2, 5), new=(6, 2)) == {}
+    assert sizes(a=(8, 12), new=(5, 0)) == {}
+    assert sizes(a=(8, 8), new=(4, 5)) == {}
 
 
 def test_nothing_shrinks_while_the_new_set_is_not_available():

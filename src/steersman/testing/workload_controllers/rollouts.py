@@ -117,28 +117,25 @@ def new_size(owner: Deployment, sets: Iterable[ReplicaSet], new: int) -> int:
 
 
 def old_sizes(owner: Deployment, new: ReplicaSet, old: Sequence[ReplicaSet]) -> dict[str, int]:
-    """The new sizes of old ReplicaSets, by name; only those that change, and none grows.
+    """The new sizes of old ReplicaSets, by name; only those that change.
 
     Unhealthy Pods are removed first: they serve nothing and would block the rollout.
     """
     sizes = {replica_set.metadata.name or "": replicas(replica_set) for replica_set in sorted(active(old), key=age)}
-    healthy = {replica_set.metadata.name or "": available(replica_set) for replica_set in old}
+    healthy = {replica_set.metadata.name or "": available(replica_set) for replica_set in active(old)}
     least = replicas(owner) - fenceposts(owner)[1]
     # What the new ReplicaSet still misses must not be paid for by the old ones.
     missing_of_new = replicas(new) - available(new)
     budget = sum(sizes.values()) + replicas(new) - least - missing_of_new
-    if not sizes or budget <= 0:
+    # A status that was written before its ReplicaSet shrank counts Pods that are about to go: wait for the next one.
+    outdated = any(available(each) > replicas(each) for each in (new, *active(old)))
+    if not sizes or budget <= 0 or outdated:
         return {}
-    reduced = _cut_unhealthy(sizes, healthy, budget)
-    spare = sum(healthy[name] for name in sizes) + available(new) - least
+    unhealthy = {name: size - healthy[name] for name, size in sizes.items()}
+    reduced = _cut(sizes, unhealthy, budget)
+    spare = sum(healthy.values()) + available(new) - least
     reduced = _cut(reduced, reduced, spare)
     return {name: size for name, size in reduced.items() if size != sizes[name]}
-
-
-def _cut_unhealthy(sizes: dict[str, int], healthy: dict[str, int], budget: int) -> dict[str, int]:
-    """The sizes without unavailable Pods, the oldest first, as far as the budget goes."""
-    # A status that was written before the ReplicaSet shrank counts more Pods than it has.
-    return _cut(sizes, {name: max(0, size - healthy[name]) for name, size in sizes.items()}, budget)
 
 
 def _cut(sizes: dict[str, int], most: dict[str, int], budget: int) -> dict[str, int]:
