@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -16,12 +16,19 @@ from steersman.patterns.external.api import ExternalKey
 Call: TypeAlias = Literal["find", "create", "update", "delete"]
 Progress: TypeAlias = Literal["unknown", "finding", "creating", "present", "updating", "deleting", "gone", "broken"]
 Goal: TypeAlias = Literal["none", "present", "absent"]
-#: Identifies one version of the request: the server's epoch, the object's generation, and its resourceVersion if the kind has
-#: no generations. A server that is restored from a backup begins an epoch, in which generations may go back.
-Version: TypeAlias = tuple[int, int, str]
 
 NEVER = float("-inf")
 _RUNNING: dict[Call, Progress] = {"find": "finding", "create": "creating", "update": "updating", "delete": "deleting"}
+
+
+class Version(NamedTuple):
+    """Identifies one version of the request."""
+
+    #: A server that is restored from a backup begins an epoch, in which generations may go back.
+    epoch: int
+    generation: int
+    #: Empty unless the kind has no generations.
+    resource_version: str
 
 
 class Timing(msgspec.Struct, frozen=True, kw_only=True):
@@ -119,73 +126,99 @@ _EXPIRED = 64
 
 
 class Entry:
-    """What is known about the external object of one Kubernetes object."""
+    """What is known about the external object of one Kubernetes object, the request, and the work on both.
+
+    Guarantees
+    - Only `ExternalState` changes an entry.
+    - While ``known`` is "unknown", the fields ``found`` and ``matches`` are left from an earlier answer and mean nothing.
+    - ``made`` and ``made_until`` change together.
+    """
 
     __slots__ = (
-        "again_at", "asked", "backoff", "busy", "changed", "changes", "deleted", "doubted", "due", "ending_until", "failed_at", "failure", "forgotten", "found", "goal",
-        "held", "key", "known", "known_at", "known_for", "lost_until", "made", "made_until", "matches", "obj", "overtaken_until", "peek", "seen_at", "tired", "trace",
-        "tried", "unasked", "version", "when", "work",
+        "again_at", "asked", "awaits_lookup", "backoff", "busy", "changed_at", "changes", "debounced_until", "deleted", "deletion_tried", "doubted", "due",
+        "ending_until", "failed_at", "failure", "forgotten", "found", "goal", "key", "known", "known_at", "known_for", "lookup_timed_out", "lost_until", "made",
+        "made_until", "matches", "obj", "overtaken_until", "periodic_lookups", "seen_at", "timer_at", "trace", "version", "work",
     )  # fmt: skip
 
     def __init__(self, key: ExternalKey, obj: Any, version: Version, backoff: Backoff) -> None:
+        # the request
+
         self.key = key
         self.obj = obj
         self.version = version
         self.goal: Goal = "none"
         #: A reconcile has asked since it last got a result.
         self.asked = False
-        #: A reconcile waits for the result of find.
-        self.peek = False
+        #: A reconcile waits for the result of `find`.
+        self.awaits_lookup = False
+        #: The changes of other objects that the last request was made for.
+        self.changes: frozenset[object] = frozenset()
+        #: The span of the reconcile that asked.
+        self.trace = ""
+        #: To be dropped as soon as its work has ended.
+        self.forgotten = False
+
+        # what is known
+
         self.known: Literal["unknown", "present", "absent"] = "unknown"
         self.known_for: Version | None = None
         #: When the last answer came, and when the lookup or creation that it rests on began.
         self.known_at = self.seen_at = NEVER
         self.found: Any = None
         self.matches = False
-        self.deleted = False
-        #: Until then a creation without an answer, or a deletion, may still take effect.
-        self.lost_until = self.ending_until = NEVER
-        #: A lookup found nothing, but it is too early to trust that.
-        self.doubted = False
-        #: The result of `create`, in a tuple, until a lookup finds it; until when a list that lags may explain a lookup that finds
-        #: nothing; and whether its deletion was tried.
-        self.made: tuple[Any] | None = None
-        self.made_until = NEVER
-        self.tried = False
-        #: A wait for a lookup timed out.
-        self.tired = False
+
+        # what is in doubt
+
+        #: Until then a creation without an answer may still take effect.
+        self.lost_until = NEVER
+        #: Until then a deletion may still take effect.
+        self.ending_until = NEVER
         #: Until then an update or a deletion may still undo a later call.
         self.overtaken_until = NEVER
+        #: A lookup found nothing, but it is too early to trust that.
+        self.doubted = False
+        #: The result of `create`, in a tuple, until a lookup finds it.
+        self.made: tuple[Any] | None = None
+        #: Until then a lookup that misses the result of `create` is blamed on a list that lags.
+        self.made_until = NEVER
+        #: A deletion of the result of `create` was tried.
+        self.deletion_tried = False
+        #: The service has accepted a deletion.
+        self.deleted = False
+
+        # failure
+
         self.failure = ""
         self.failed_at = NEVER
         self.backoff = backoff
+        #: A wait for a lookup timed out, and no call has succeeded since.
+        self.lookup_timed_out = False
         #: What the service said when it asked to wait; empty since it has answered.
         self.busy = ""
-        #: The changes of other objects that the last request was made for.
-        self.changes: frozenset[object] = frozenset()
-        #: No call starts before `due`, no call that follows a change before `held`. The first pending change came at `changed`.
-        self.due = self.held = NEVER
-        self.changed: float | None = None
-        #: The time of the next periodic lookup, and the number of those since the last request.
-        self.again_at: float | None = None
-        self.unasked = 0
+
+        # the next call
+
         self.work: Work | None = None
-        #: When its timer fires.
-        self.when: float | None = None
-        #: The span of the reconcile that asked.
-        self.trace = ""
-        #: To be dropped as soon as its work has ended.
-        self.forgotten = False
+        #: No call starts before.
+        self.due = NEVER
+        #: When the first pending change came.
+        self.changed_at: float | None = None
+        #: No call that follows a change starts before.
+        self.debounced_until = NEVER
+        #: The time of the next periodic lookup, and how many there were since the last request.
+        self.again_at: float | None = None
+        self.periodic_lookups = 0
+        self.timer_at: float | None = None
 
     @property
-    def fresh(self) -> bool:
+    def is_fresh(self) -> bool:
         """Whether the last answer is about the current version of the request."""
         return self.known != "unknown" and self.known_for == self.version
 
     @property
-    def settled(self) -> bool:
+    def is_settled(self) -> bool:
         """Whether the external object is as requested, and no call in progress can change it."""
-        if not self.fresh or (self.work is not None and self.work.call != "find"):
+        if not self.is_fresh or (self.work is not None and self.work.call != "find"):
             return False
         if self.goal == "absent":
             return self.known == "absent"
@@ -196,12 +229,12 @@ class Entry:
         """Whether a call is in progress or comes soon. Periodic lookups, retries and requests in doubt take their own time."""
         if self.work is not None:
             return not self.work.again
-        return self.when is not None and self.asked and not (self.failure or self.doubted or self.busy)
+        return self.timer_at is not None and self.asked and not (self.failure or self.doubted or self.busy)
 
     @property
     def is_in_doubt(self) -> bool:
         """Whether a call comes when an earlier request can no longer arrive."""
-        return self.when is not None and self.asked and self.doubted and not (self.failure or self.busy)
+        return self.timer_at is not None and self.asked and self.doubted and not (self.failure or self.busy)
 
     @property
     def progress(self) -> Progress:
@@ -210,7 +243,7 @@ class Entry:
             return "broken"
         if self.work is not None and not self.work.again:
             return _RUNNING[self.work.call]
-        if not self.fresh:
+        if not self.is_fresh:
             return "unknown"
         if self.known == "absent":
             return "creating" if self.goal == "present" else "gone"
@@ -223,10 +256,10 @@ class Entry:
 
         A generation that is older at a newer resourceVersion, or in a later epoch, is none: the server was restored from a backup.
         """
-        if version[0] != self.version[0]:
-            return version[0] < self.version[0]
+        if version.epoch != self.version.epoch:
+            return version.epoch < self.version.epoch
         older = is_older(obj.metadata.resource_version or "", self.obj.metadata.resource_version or "")
-        return version[1] < self.version[1] and older
+        return version.generation < self.version.generation and older
 
     def differs_from(self, obj: Object) -> bool:
         """Whether a user has changed the object without a new generation."""
@@ -243,7 +276,10 @@ class Entry:
         return until
 
     def relieve(self) -> None:
-        """Clear the traces of earlier failures after a success."""
+        """Clear the traces of earlier failures after a success.
+
+        ``lost_until`` and ``overtaken_until`` stay: their requests may still arrive.
+        """
         self.failure = self.busy = ""
         self.backoff.reset()
         self.ending_until = NEVER

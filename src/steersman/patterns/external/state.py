@@ -57,8 +57,8 @@ R = TypeVar("R")
 UNKNOWN = Inquiry()
 #: Seconds for which a deleted external object is remembered.
 REMEMBER_GONE = 60.0
-#: Periodic lookups in a row without a request, before one triggers a reconcile.
-UNASKED_LOOKS = 10
+#: So many periodic lookups in a row without a request; then one triggers a reconcile.
+MOST_PERIODIC_LOOKUPS = 10
 
 
 class ExternalState(Generic[R]):
@@ -88,18 +88,18 @@ class ExternalState(Generic[R]):
     def ensure(self, key: ExternalKey, obj: Object, now: float, by: Inquiry = UNKNOWN) -> Present[R] | Working | Broken:
         """Request that the external object exists and matches the Kubernetes object."""
         entry = self._entry(key, obj, now, by)
-        if entry.known == "present" and entry.fresh and entry.goal != "absent":
+        if entry.known == "present" and entry.is_fresh and entry.goal != "absent":
             # Compare each time: the result may depend on more than the generation, such as another external object.
             verdict = self._judge(entry.obj, entry.found)
             if isinstance(verdict, str):
                 return Broken(self._messages.incomparable(verdict))
             entry.matches = verdict
         self._ask(entry, "present", now, by.trace)
-        if entry.settled:
+        if entry.is_settled:
             return Present(entry.found)
         if entry.failure:
             return Broken(entry.failure)
-        if entry.fresh and entry.known == "present" and not self._can_update:
+        if entry.is_fresh and entry.known == "present" and not self._can_update:
             return Broken(self._messages.differs())
         return Working(self._messages.progress(entry))
 
@@ -107,28 +107,28 @@ class ExternalState(Generic[R]):
         """Request that the external object is gone."""
         entry = self._entry(key, obj, now, by)
         self._ask(entry, "absent", now, by.trace)
-        if entry.settled:
+        if entry.is_settled:
             return Absent()
         return Broken(entry.failure) if entry.failure else Working(self._messages.progress(entry))
 
     def look(self, key: ExternalKey, obj: Object, now: float, by: Inquiry = UNKNOWN) -> bool:
         """Look up the external object without changing it; returns whether the lookup is still in progress."""
         entry = self._entry(key, obj, now, by)
-        if entry.fresh:
+        if entry.is_fresh:
             return False
-        entry.peek = True
+        entry.awaits_lookup = True
         self._schedule(entry, now)
-        return entry.work is not None or (entry.when is not None and entry.when <= now)
+        return entry.work is not None or (entry.timer_at is not None and entry.timer_at <= now)
 
-    def tire(self, uid: str) -> None:
+    def note_timeout(self, uid: str) -> None:
         """Record that a wait for the object timed out."""
         if (entry := self._entries.get(uid)) is not None:
-            entry.tired = True
+            entry.lookup_timed_out = True
 
-    def is_tired(self, uid: str) -> bool:
+    def has_timed_out(self, uid: str) -> bool:
         """Whether the service has not answered for the object since a wait timed out."""
         entry = self._entries.get(uid)
-        return entry is not None and entry.tired
+        return entry is not None and entry.lookup_timed_out
 
     def is_calling(self, uid: str) -> bool:
         """Whether a call for the object is in progress."""
@@ -147,7 +147,7 @@ class ExternalState(Generic[R]):
             del self._entries[uid]
             return
         entry.goal, entry.known, entry.forgotten = "none", "unknown", True
-        entry.asked, entry.peek, entry.again_at = False, False, None
+        entry.asked, entry.awaits_lookup, entry.again_at = False, False, None
 
     # calls
 
@@ -156,10 +156,10 @@ class ExternalState(Generic[R]):
         while self._timers and self._timers[0][0] <= now:
             when, _, uid = heapq.heappop(self._timers)
             entry = self._entries.get(uid)
-            if entry is None or entry.when != when or entry.work is not None:
+            if entry is None or entry.timer_at != when or entry.work is not None:
                 continue
-            entry.when = None
-            if entry.goal == "absent" and entry.settled:
+            entry.timer_at = None
+            if entry.goal == "absent" and entry.is_settled:
                 self.forget(entry.key.key, now)
                 continue
             if (work := self._begin(entry, now)) is not None:
@@ -184,7 +184,7 @@ class ExternalState(Generic[R]):
             if self._call(entry, now) is None and entry.goal != "none":
                 self._settle(entry, now)
         if work.again:
-            if entry.unasked > UNASKED_LOOKS:
+            if entry.periodic_lookups > MOST_PERIODIC_LOOKUPS:
                 self.forget(entry.key.key, now)
                 return Finished()
             note = note or self._drift(entry, before)
@@ -228,8 +228,8 @@ class ExternalState(Generic[R]):
 
     def _entry(self, key: ExternalKey, obj: Object, now: float, by: Inquiry) -> Entry:
         entry = self._entries.get(key.uid)
-        epoch = by.epoch if by.epoch is not None else entry.version[0] if entry is not None else 0
-        version = (epoch, key.generation, "" if key.generation else obj.metadata.resource_version or "")
+        epoch = by.epoch if by.epoch is not None else entry.version.epoch if entry is not None else 0
+        version = Version(epoch, key.generation, "" if key.generation else obj.metadata.resource_version or "")
         if entry is None:
             # An earlier object of this name is gone: drop its entry.
             self.forget(key.key, now)
@@ -259,8 +259,8 @@ class ExternalState(Generic[R]):
         entry.backoff.reset()
         entry.due = now
         if self._timing.debounce:
-            entry.changed = now if entry.changed is None else entry.changed
-            entry.held = min(now + self._timing.debounce, entry.changed + self._timing.at_most)
+            entry.changed_at = now if entry.changed_at is None else entry.changed_at
+            entry.debounced_until = min(now + self._timing.debounce, entry.changed_at + self._timing.at_most)
 
     def _ask(self, entry: Entry, goal: Goal, now: float, trace: str) -> None:
         if entry.goal != goal:
@@ -269,8 +269,8 @@ class ExternalState(Generic[R]):
                 entry.known, entry.failure, entry.due = "unknown", "", now
             entry.goal = goal
             entry.again_at = None
-        entry.unasked, entry.trace = 0, trace
-        if not entry.settled:
+        entry.periodic_lookups, entry.trace = 0, trace
+        if not entry.is_settled:
             entry.asked = True
         elif entry.work is None and (entry.again_at is None or entry.failure):
             self._settle(entry, now)
@@ -280,7 +280,7 @@ class ExternalState(Generic[R]):
 
     def _call(self, entry: Entry, now: float) -> Call | None:
         """The call that the current request needs."""
-        if not entry.fresh:
+        if not entry.is_fresh:
             return "find"
         recent = self._timing.looks_only or now - entry.known_at <= self._timing.fresh
         if entry.goal == "present":
@@ -300,8 +300,8 @@ class ExternalState(Generic[R]):
         call = self._call(entry, now)
         if self._timing.looks_only and call != "find":
             return None
-        if call is not None and (entry.asked or (call == "find" and entry.peek)):
-            held = entry.held if call in {"create", "update"} else NEVER
+        if call is not None and (entry.asked or (call == "find" and entry.awaits_lookup)):
+            held = entry.debounced_until if call in {"create", "update"} else NEVER
             return call, max(entry.due, held), False
         if entry.again_at is not None:
             return "find", entry.again_at, True
@@ -314,8 +314,8 @@ class ExternalState(Generic[R]):
         call, _, again = pending
         if again:
             entry.asked, entry.again_at = False, None
-            entry.unasked += 1
-        entry.when = None
+            entry.periodic_lookups += 1
+        entry.timer_at = None
         entry.work = Work(
             call=call,
             key=entry.key,
@@ -334,9 +334,10 @@ class ExternalState(Generic[R]):
         if pending is not None and pending[0] != "find" and when == now:
             # It goes first: behind many lookups, its own would be outdated when its turn comes.
             when = NEVER
-        if when == entry.when or (when is not None and entry.when is not None and entry.when <= now >= when):
+        timer = entry.timer_at
+        if when == timer or (when is not None and timer is not None and timer <= now >= when):
             return
-        entry.when = when
+        entry.timer_at = when
         if when is None:
             return
         self._sequence += 1
@@ -347,17 +348,17 @@ class ExternalState(Generic[R]):
 
     def _is_live(self, timer: tuple[float, int, str]) -> bool:
         entry = self._entries.get(timer[2])
-        return entry is not None and entry.when == timer[0]
+        return entry is not None and entry.timer_at == timer[0]
 
     def _settle(self, entry: Entry, now: float) -> None:
         """Go idle until the next request or the next periodic lookup."""
         entry.asked = False
-        entry.changed, entry.held = None, NEVER
+        entry.changed_at, entry.debounced_until = None, NEVER
         entry.again_at = now + REMEMBER_GONE if entry.goal == "absent" else self._again(now)
         if entry.goal == "present" and entry.seen_at < entry.overtaken_until:
             until = max(now, entry.overtaken_until)
             entry.again_at = min(until, entry.again_at or until)
-        if entry.settled:
+        if entry.is_settled:
             entry.relieve()
             if not self._timing.repeatable:
                 # One request was sent, and a lookup saw its result. Of several requests, one may still be on its way.
@@ -373,11 +374,11 @@ class ExternalState(Generic[R]):
     def _succeeded(self, entry: Entry, work: Work, result: There | Missing | Deleted, now: float) -> str:
         current = entry.goal == work.goal or work.call == "find"
         entry.known_for, entry.known_at = (work.version if current else None), now
-        entry.tired, entry.busy = False, ""
+        entry.lookup_timed_out, entry.busy = False, ""
         if work.call != "update":
             # Some services update an object that is gone without an error, so only the lookup before the update counts.
             entry.seen_at = work.began
-        entry.peek = entry.peek and entry.version != work.version
+        entry.awaits_lookup = entry.awaits_lookup and entry.version != work.version
         match result:
             case Deleted():
                 # An accepted deletion is not enough: look up until the external object is gone.
@@ -400,7 +401,7 @@ class ExternalState(Generic[R]):
 
     def _note_made(self, entry: Entry, work: Work, found: Any, now: float) -> None:
         if work.call == "create":
-            entry.made, entry.made_until, entry.tried = (found,), now + self._timing.late, False
+            entry.made, entry.made_until, entry.deletion_tried = (found,), now + self._timing.late, False
         elif work.call == "find":
             entry.made = None
         elif entry.made is not None:
@@ -410,7 +411,7 @@ class ExternalState(Generic[R]):
         """Whether the external object exists although the lookup missed it: `create` returned it recently."""
         if entry.made is None:
             return False
-        if work.began < entry.made_until or (entry.goal == "absent" and not entry.tried):
+        if work.began < entry.made_until or (entry.goal == "absent" and not entry.deletion_tried):
             return True
         entry.made = None
         return False
@@ -420,7 +421,7 @@ class ExternalState(Generic[R]):
             # The service is slow to delete: repeat the delete after a while.
             entry.deleted = False
             self._doubt(entry, now, float("inf"))
-        elif entry.goal == "present" and entry.fresh:
+        elif entry.goal == "present" and entry.is_fresh:
             if work.call == "find" and work.began < entry.ending_until:
                 self._doubt(entry, now, entry.ending_until)
             else:
@@ -447,7 +448,7 @@ class ExternalState(Generic[R]):
             return self._messages.progress(entry) if entry.asked and not told else ""
         entry.doubted = False
         entry.known, entry.found, entry.matches = "absent", None, False
-        if not (entry.settled and entry.asked):
+        if not (entry.is_settled and entry.asked):
             return ""
         return f"{self._name} deleted" if entry.deleted else f"{self._name} is gone"
 
@@ -457,7 +458,7 @@ class ExternalState(Generic[R]):
         entry.due = min(now + entry.backoff.next_delay(self._rng), max(now, until))
 
     def _failed(self, entry: Entry, work: Work, raised: Raised, now: float, *, words: str = "") -> str:
-        entry.tried = entry.tried or work.call == "delete"
+        entry.deletion_tried = entry.deletion_tried or work.call == "delete"
         if work.again:
             # The external object counts as present until a call shows otherwise.
             entry.again_at = now + (entry.backoff.next_delay(self._rng) if raised.wait is None else raised.wait)
@@ -474,7 +475,7 @@ class ExternalState(Generic[R]):
             # The request behind this call no longer exists.
             entry.due = now
             return ""
-        entry.peek = False
+        entry.awaits_lookup = False
         entry.failure = words or self._messages.failed(work.call, raised.message)
         entry.due, entry.failed_at = now + entry.backoff.next_delay(self._rng), now
         asked, entry.asked = entry.asked, False
@@ -496,4 +497,4 @@ class ExternalState(Generic[R]):
             return f"{self._name} is gone"
         if before[:2] != (entry.known, entry.matches) or not are_equal(before[2], entry.found):
             return f"{self._name} changed"
-        return f"{self._name} is looked after" if entry.unasked == UNASKED_LOOKS else ""
+        return f"{self._name} is looked after" if entry.periodic_lookups == MOST_PERIODIC_LOOKUPS else ""

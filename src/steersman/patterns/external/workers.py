@@ -186,7 +186,7 @@ class External(Generic[T, R]):
         the `CallLimit` comes too late, nor for one that a stopping controller does not start.
         """
         term = self._running("look")
-        if not self.looking(obj) or term.hangs or term.state.is_tired(obj.uid):
+        if not self.looking(obj) or term.hangs or term.state.has_timed_out(obj.uid):
             return
         if not term.state.is_calling(obj.uid) and self._limit.wait + term.waiting * self._limit.turn > within:
             return
@@ -199,7 +199,7 @@ class External(Generic[T, R]):
         except TimeoutError:
             # A lookup that only waited for its turn says nothing about the service.
             term.hangs = term.hangs or self._limit.is_open or term.state.is_calling(obj.uid)
-            term.state.tire(obj.uid)
+            term.state.note_timeout(obj.uid)
 
     def looking(self, obj: T) -> bool:
         """Start a lookup unless the result is known, without waiting; returns whether it is in progress."""
