@@ -273,6 +273,33 @@ async def test_kill_9_of_the_control_plane_leaves_only_the_persistent_process(tm
     await until_gone(tmp_path)
 
 
+async def test_a_control_plane_attaches_in_the_moment_in_which_the_earlier_one_ends(tmp_path):
+    """The shim sees both in one poll, and the new connection has the number of the closed one."""
+    path, events = tmp_path / "socket", Events()
+
+    async def attached(reader: asyncio.StreamReader) -> tuple[int, int]:
+        word, program, _, shim = (await reader.readline()).split()
+        assert word == b"attached"
+        return int(program), int(shim)
+
+    async with ZygoteRunner() as runner:
+        await runner.start(launch(tmp_path, "sleep 300", socket=str(path)), events)
+        await events.first(Started)
+        await eventually(path.exists)
+        reader, earlier = await asyncio.open_unix_connection(path)
+        program, shim = await attached(reader)
+        os.kill(shim, signal.SIGSTOP)
+        earlier.close()
+        await earlier.wait_closed()
+        reader, writer = await asyncio.open_unix_connection(path)
+        os.kill(shim, signal.SIGCONT)
+        assert await attached(reader) == (program, shim)
+        os.kill(program, signal.SIGTERM)
+        async with asyncio.timeout(30):
+            assert (await reader.readline()).startswith(b"exited -15")
+        writer.close()
+
+
 async def test_a_persistent_process_carries_no_mark_of_a_session(tmp_path):
     """Otherwise the next start would take it for one that a killed session left behind."""
     socket, events = str(tmp_path / "socket"), Events()

@@ -105,6 +105,10 @@ class Shim:
         while not self._problem:
             for descriptor, _ in self._poll.poll(self._poll_timeout()):
                 self._handle(descriptor)
+                if self._listener is not None and descriptor == self._listener.fileno():
+                    # The new connection may have the number of the earlier one, and a later event would be about that:
+                    # reading would wait. The next poll shows what is still ready.
+                    break
             # Until the program has started, its process is the only child, and its end closes the pipe first.
             if self._start_report < 0 and not self._problem and not self._reap():
                 break
