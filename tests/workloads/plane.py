@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from steersman.aio import Supervisor
-from steersman.client import Client, retry_on_conflict
+from steersman.client import retry_on_conflict
 from steersman.controlplane import ControlPlane
 from steersman.manager import Manager
 from steersman.objects import Key, Object, ObjectMeta
@@ -51,8 +51,9 @@ async def until_true(holds: Callable[[], Awaitable[object]], *, within: float = 
 class Plane:
     """What a test does with the control plane."""
 
-    def __init__(self, client: Client, manager: Manager) -> None:
-        self.client = client
+    def __init__(self, control_plane: ControlPlane, manager: Manager) -> None:
+        self.client = control_plane.client
+        self.server = control_plane.server
         self.manager = manager
         self.ports = SimulatedPorts()
         self.files = SimulatedFileWatcher()
@@ -165,7 +166,7 @@ async def workloads_plane(
         )
         health = await stack.enter_async_context(HealthMonitor(prober or SimulatedProber()))
         manager = Manager(plane.client, name="developer-control-plane", grace=1.0)
-        made = Plane(plane.client, manager)
+        made = Plane(plane, manager)
         logs = folder / "logs"
         logs.mkdir(exist_ok=True)
         manager.add(

@@ -10,6 +10,7 @@ from workloads.plane import Plane, until_true, workloads_plane
 
 from samples.eventually import eventually
 from steersman import aio
+from steersman.apiserver import Attributes, Plugin
 from steersman.objects import Key, is_true
 from steersman.workloads.kinds import (
     Dependency,
@@ -36,6 +37,19 @@ async def plane(tmp_path, processes):
 
 def restarts(policy: str, **options: object) -> ReplicaSetAdditions:
     return ReplicaSetAdditions(restart=RestartPolicy(policy=policy, **{"delay": "20ms", **options}))  # type: ignore[arg-type]
+
+
+class RefuseOnce(Plugin):
+    """Refuses the next deletion of an Executable, or its next update, as a webhook or a full disk might."""
+
+    def __init__(self, operation: str) -> None:
+        self.operations = frozenset({operation})
+        self.refused = False
+
+    async def admit(self, attributes: Attributes) -> None:
+        if not self.refused and attributes.definition.gvk.kind == "Executable" and not attributes.subresource:
+            self.refused = True
+            raise attributes.refused("not now")
 
 
 async def names(plane: Plane) -> list[str]:
@@ -223,6 +237,36 @@ async def test_a_changed_file_restarts_and_is_named(plane: Plane, processes):
     assert status.steersman.last_restart_reason == "The file src/a.py has changed."
     await eventually(lambda: len(processes.running) == 1)
     assert len(processes.started) == 2
+
+
+async def test_a_restart_that_a_failed_write_interrupts_is_made_once(plane: Plane, processes):
+    watch = FileWatch(paths=["*"], debounce="20ms", cascade=True)
+    needs_api = ProcessAdditions(depends_on=[Dependency(kind="ExecutableReplicaSet", name="api")])
+    await plane.replica_set("api", replicas=2, added=ReplicaSetAdditions(watch=watch))
+    await plane.replica_set("web", process=needs_api)
+    await plane.until_set("api", lambda status: status.running_replicas == 2)
+    await plane.until_set("web", lambda status: status.running_replicas == 1)
+    refusal = RefuseOnce("DELETE")
+    plane.server.admission.add(refusal)
+    before = await names(plane)
+    plane.files.change("src/a.py")
+    await plane.until_set("web", lambda s: s.steersman.restarts == 1 and s.running_replicas == 1)
+    status = await plane.until_set("api", lambda s: s.steersman.restarts == 1 and s.running_replicas == 2)
+    assert refusal.refused
+    assert status.steersman.last_restart_reason == "The file src/a.py has changed."
+    assert not set(before) & set(await names(plane))
+    assert len(processes.started) == 6
+
+
+async def test_a_restart_of_the_policy_is_counted_once_if_its_write_fails(plane: Plane, processes):
+    await plane.replica_set(added=restarts("Always"))
+    await plane.until_set("api", lambda status: status.running_replicas == 1)
+    refusal = RefuseOnce("UPDATE")
+    plane.server.admission.add(refusal)
+    processes.running[0].exit(1)
+    status = await plane.until_set("api", lambda s: s.running_replicas == 1 and s.steersman.restarts >= 1)
+    assert refusal.refused
+    assert status.steersman.restarts == 1
 
 
 async def test_a_restart_cascades_in_the_order_of_dependencies(plane: Plane, processes):

@@ -72,10 +72,14 @@ class _Decision(NamedTuple):
     """Executables to delete: of an earlier template, or from before a restart."""
     ended: Sequence[Executable]
     """Executables that have ended, and that the restart policy replaces. They stay for a while, for their status."""
+    reason: str = ""
+    """Why Executables of the current template restart, as a sentence; empty if none does."""
+    answers: bool = False
+    """Whether the decision does what a changed file or another object asks for."""
     cascades: bool = False
     """Whether the sets that depend on this one restart too."""
-    requested: str = ""
-    """A sentence about the restart that the set's annotation requests."""
+    requested: bool = False
+    """Whether the set's annotation requests the restart."""
 
 
 class _ReplicaSets:
@@ -105,10 +109,14 @@ class _ReplicaSets:
             await self._stop_all(ctx, replica_set, record, [child for child in present if not child.deleting])
             return Done()
         decision = self._decide(replica_set, record, [child for child in present if not child.deleting])
-        self._record_events(ctx, replica_set, decision)
         for child in decision.outdated:
             await ctx.client.delete(child, missing_ok=True)
-        await self._retire(ctx, replica_set, children, decision.ended)
+        if decision.cascades:
+            await self._cascade(ctx, replica_set)
+        # Only now, because a reconcile that fails before this must decide the same again.
+        _note_restart(record, decision)
+        self._record_events(ctx, replica_set, decision)
+        await self._retire(ctx, replica_set, record, children, decision.ended)
         present = [child for child in present if child not in decision.ended]
         alive = [child for child in present if not child.deleting and child not in decision.outdated]
         alive = await self._scale_down(ctx, replica_set, record, alive)
@@ -116,8 +124,6 @@ class _ReplicaSets:
             alive.append(await self._create(ctx, replica_set, record))
         write_status(replica_set, alive, record, now=aio.utc_now())
         await ctx.client.save(replica_set)
-        if decision.cascades:
-            await self._cascade(ctx, replica_set)
         return _next(record, is_replacing=bool(decision.outdated))
 
     # restarts
@@ -131,12 +137,14 @@ class _ReplicaSets:
         reason = self._reason(replica_set, record)
         if not reason:
             return self._decide_without_reason(replica_set, record, outdated, current)
-        if current:
-            record.restarts += 1
-            record.reason = reason
         watch = (replica_set.spec.steersman or ReplicaSetAdditions()).watch
-        is_changed, record.changed, record.asked = bool(record.changed), "", ""
-        return _Decision([*outdated, *current], [], cascades=is_changed and watch is not None and watch.cascade)
+        return _Decision(
+            [*outdated, *current],
+            [],
+            reason=reason if current else "",
+            answers=True,
+            cascades=bool(record.changed) and watch is not None and watch.cascade,
+        )
 
     def _decide_without_reason(
         self,
@@ -148,12 +156,9 @@ class _ReplicaSets:
         """The same where no file and no other object restarts all: requested restarts, and the restart policy."""
         asked = requested_restart(replica_set)
         earlier = [child for child in current if asked and requested_restart(child) != asked]
-        requested = f"A restart was requested at {asked}." if earlier else ""
-        if earlier:
-            record.restarts += 1
-            record.reason = requested
+        reason = f"A restart was requested at {asked}." if earlier else ""
         ended = [child for child in current if child not in earlier and _is_replaced(replica_set, record, child)]
-        return _Decision([*outdated, *earlier], ended, requested=requested)
+        return _Decision([*outdated, *earlier], ended, reason=reason, requested=bool(earlier))
 
     async def _stop_all(
         self, ctx: Context, replica_set: ExecutableReplicaSet, record: Replicas, alive: Sequence[Executable]
@@ -175,7 +180,7 @@ class _ReplicaSets:
 
     def _record_events(self, ctx: Context, replica_set: ExecutableReplicaSet, decision: _Decision) -> None:
         if decision.requested:
-            ctx.events.record(replica_set, "Normal", "Restarting", "Restart", decision.requested)
+            ctx.events.record(replica_set, "Normal", "Restarting", "Restart", decision.reason)
         elif _is_held(replica_set):
             ctx.events.record(replica_set, "Normal", "Starting", "Start", f"The annotation {STOPPED} was removed.")
 
@@ -183,13 +188,22 @@ class _ReplicaSets:
         self,
         ctx: Context,
         replica_set: ExecutableReplicaSet,
+        record: Replicas,
         children: Sequence[Executable],
         ended: Sequence[Executable],
     ) -> None:
-        """Keep the latest Executables that have ended, for their status and their output, and delete earlier ones."""
+        """Keep the latest Executables that have ended, for their status and their output, and delete earlier ones.
+
+        Their restarts are counted, except after a stop of the set.
+        """
         for child in ended:
+            is_restart = STOPPED not in _annotations(child)
             child.metadata.annotations = {**_annotations(child), RETIRED: "restarted"}
             await ctx.client.save(child)
+            if is_restart:
+                record.restarts += 1
+                record.reason = f"{ended_words(child)}."
+                record.lineages.append(_restarts_in_a_row(replica_set, child) + 1)
         retired = [child for child in children if _annotations(child).get(RETIRED) == "restarted"]
         for child in retired[: -max(replica_set.spec.replicas, 1)]:
             if not child.deleting:
@@ -319,41 +333,58 @@ def _is_replaced(replica_set: ExecutableReplicaSet, record: Replicas, executable
     if STOPPED in _annotations(executable):
         # The set was stopped and starts again: that is no restart, and needs no delay.
         return state_of(executable) in ENDED
-    return _restart_if_due(replica_set, record, executable)
+    return _is_restart_due(replica_set, record, executable)
 
 
-def _restart_if_due(replica_set: ExecutableReplicaSet, record: Replicas, executable: Executable) -> bool:
-    """Count a restart if an Executable has ended and the restart policy replaces it now. Returns whether it does.
+def _is_restart_due(replica_set: ExecutableReplicaSet, record: Replicas, executable: Executable) -> bool:
+    """Whether an Executable has ended and the restart policy replaces it now.
 
     If it does not, the record says when the next restart is due, or why none follows.
     """
-    policy = (replica_set.spec.steersman or ReplicaSetAdditions()).restart or RestartPolicy()
+    policy = _restart_policy(replica_set)
     status = executable.status
     if status is None or status.state not in ENDED or executable.spec.stop or policy.policy == "Never":
         return False
     if policy.policy == "OnFailure" and status.state == "Finished" and status.exit_code == 0:
         return False
     maximum = parse_duration(policy.maximum_delay)
-    restarts = int(_annotations(executable).get(RESTARTS, "0"))
-    began, ended = status.startup_timestamp, status.finish_timestamp
-    if began is not None and ended is not None and ended - began >= maximum:
-        # It ran for a while: the next failure is a new one.
-        restarts = 0
+    restarts = _restarts_in_a_row(replica_set, executable)
     if policy.maximum_restarts is not None and restarts >= policy.maximum_restarts:
         record.exhausted = f"a change: {ended_words(executable)} after {restarts} restarts in a row, the maximum"
         return False
     delay = min(parse_duration(policy.delay) * 2 ** min(restarts, 32), maximum)
     now, loop_now = aio.utc_now(), asyncio.get_running_loop().time()
+    ended = status.finish_timestamp
     # An end in the future: the clock was set back.
     left = delay - (now - ended) if ended is not None and ended <= now else timedelta(0)
     if left > timedelta(0):
         due = loop_now + left.total_seconds()
         record.next_restart = due if record.next_restart is None else min(record.next_restart, due)
         return False
-    record.restarts += 1
-    record.reason = f"{ended_words(executable)}."
-    record.lineages.append(restarts + 1)
     return True
+
+
+def _restart_policy(replica_set: ExecutableReplicaSet) -> RestartPolicy:
+    return (replica_set.spec.steersman or ReplicaSetAdditions()).restart or RestartPolicy()
+
+
+def _restarts_in_a_row(replica_set: ExecutableReplicaSet, executable: Executable) -> int:
+    """The restarts that led to an Executable; 0 if it ran for a while, so that its end is a new failure."""
+    status = executable.status
+    began, ended = (status.startup_timestamp, status.finish_timestamp) if status is not None else (None, None)
+    ran = ended - began if began is not None and ended is not None else timedelta(0)
+    if ran >= parse_duration(_restart_policy(replica_set).maximum_delay):
+        return 0
+    return int(_annotations(executable).get(RESTARTS, "0"))
+
+
+def _note_restart(record: Replicas, decision: _Decision) -> None:
+    """Count a restart that is not the restart policy's, and forget what asked for it."""
+    if decision.reason:
+        record.restarts += 1
+        record.reason = decision.reason
+    if decision.answers:
+        record.changed, record.asked = "", ""
 
 
 def _next(record: Replicas, *, is_replacing: bool) -> Outcome:
