@@ -67,6 +67,9 @@ async def long_command(verb: str, variable: str, session: str) -> AsyncIterator[
         *("sh", "-c", "sleep 300; true", verb), env={**os.environ, variable: session}, start_new_session=True
     )
     try:
+        # The kernel shows them only after the start has returned.
+        environment = Path(f"/proc/{process.pid}/environ")
+        await eventually(lambda: f"{variable}={session}" in environment.read_text())
         yield process
     finally:
         with suppress(ProcessLookupError):
