@@ -27,6 +27,7 @@ from steersman import aio
 from steersman.cache.disposal import Noted
 from steersman.cache.object_events import ObjectEvent
 from steersman.cache.stored_object import StoredObject, StoredView
+from steersman.errors import is_exit
 from steersman.objects import Key
 
 _log = logging.getLogger("steersman.cache")
@@ -368,11 +369,12 @@ class HandlerRegistration:
     def _call(self, event: ObjectEvent) -> IndexPending | None:
         try:
             self._handler(event)
-        except (KeyboardInterrupt, SystemExit):
-            raise
         except IndexPending as pending:
             return pending
-        except BaseException:  # noqa: BLE001 - a handler's error must not stop the delivery
+        except BaseException as error:
+            # A handler's error must not stop the delivery.
+            if is_exit(error):
+                raise
             self.failures += 1
             _log.exception(
                 "the handler %r failed on %s %s; it continues with the next key",

@@ -9,6 +9,7 @@ from typing import Any
 
 from steersman.cache.indexes import IndexFunction, values_of
 from steersman.cache.stored_object import StoredObject
+from steersman.errors import is_exit
 from steersman.telemetry import FailureLog, error_words, user_frames
 
 _log = logging.getLogger("steersman.cache")
@@ -31,9 +32,10 @@ class IndexCalls:
             if self._decoded is None or self._decoded[0] is not stored:
                 self._decoded = (stored, self._decode(stored))
             return values_of(function(self._decoded[1]), function)
-        except (KeyboardInterrupt, SystemExit):
-            raise
-        except BaseException as error:  # noqa: BLE001 - user code: any error affects that key only
+        except BaseException as error:
+            # User code: any error affects that key only.
+            if is_exit(error):
+                raise
             self.failures += 1
             mention = self._failure_log.note(error, asyncio.get_running_loop().time())
             if mention.line:

@@ -23,6 +23,7 @@ from typing import Any, Generic, TypeAlias, TypeVar, cast
 import msgspec
 
 from steersman.cache.stored_object import StoredObject
+from steersman.errors import is_exit
 from steersman.objects import FieldSelector, Key, Selector, is_manager_of
 from steersman.telemetry import FailureLog, error_words, user_frames
 
@@ -219,9 +220,10 @@ class Intake:
     def _transformed(self, transform: Transform, raw: bytes, key: Key) -> bytes:
         try:
             return msgspec.json.encode(_as_tree(transform(msgspec.json.decode(raw))))
-        except (KeyboardInterrupt, SystemExit):
-            raise
-        except BaseException as error:  # noqa: BLE001 - user code: any error affects this object only
+        except BaseException as error:
+            # User code: any error affects this object only.
+            if is_exit(error):
+                raise
             self.transform_failures += 1
             mention = self._failure_log.note(error, asyncio.get_running_loop().time())
             if mention.line:

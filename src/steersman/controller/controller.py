@@ -34,7 +34,7 @@ from steersman.controller.queue.queue import Queue, QueueClosed
 from steersman.controller.queue.state import Taken
 from steersman.controller.records import ControllerStatistics, KeyRecord, QueuePlace, Records, ResultLabel
 from steersman.controller.results import Conflicted, Failure, Result, result_of
-from steersman.controller.sources.source import EXITS, Source
+from steersman.controller.sources.source import Source
 from steersman.controller.sources.source_runner import SourceRunner
 from steersman.controller.spans import ReconcileSpan, begin_reconcile
 from steersman.controller.targets import ANY_SCOPE, Scope
@@ -43,6 +43,7 @@ from steersman.controller.writes.hot_loops import HotLoops
 from steersman.controller.writes.reconcile_client import ReconcileClient
 from steersman.controller.writes.traces import WriteTraces
 from steersman.controller.writes.write_log import WriteLog
+from steersman.errors import is_exit
 from steersman.objects import GroupVersionKind
 from steersman.telemetry import LineLimit, Registry, error_words
 
@@ -300,9 +301,10 @@ class Controller:
             return
         try:
             self._on_record(record)
-        except EXITS:
-            raise
-        except BaseException as error:  # noqa: BLE001 - a listener cannot fail the reconcile that has ended
+        except BaseException as error:
+            # A listener cannot fail the reconcile that has ended.
+            if is_exit(error):
+                raise
             self._log.error(
                 "%s: the listener for its reconciles failed: %s", request, error_words(error), exc_info=error
             )

@@ -17,6 +17,7 @@ from collections.abc import Awaitable, Callable, Collection
 from typing import Literal
 
 from steersman.debug import CheckResult
+from steersman.errors import is_exit
 from steersman.objects import nearest
 from steersman.telemetry import error_words
 from steersman.transport import ServerResponse
@@ -103,9 +104,10 @@ class Checks:
             if task is not None and task.cancelling():
                 raise
             message = "it was cancelled"
-        except (KeyboardInterrupt, SystemExit, GeneratorExit):
-            raise
-        except BaseException as error:  # noqa: BLE001 - any exception is the check's message
+        except BaseException as error:
+            # Any exception is the check's message.
+            if is_exit(error):
+                raise
             message = " ".join(error_words(error).partition(": ")[2].split()) or type(error).__name__
         return CheckResult(name=name, kind=self.kind, ok=not message, message=(message or note)[:1000])
 

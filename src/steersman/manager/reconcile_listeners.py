@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from steersman.controller import KeyRecord
+from steersman.errors import is_exit
 from steersman.telemetry import FailureLog, error_words, user_frames
 
 _log = logging.getLogger("steersman.manager")
@@ -32,9 +33,10 @@ class ReconcileListeners:
         for listener in self._listeners:
             try:
                 listener(controller, record)
-            except (KeyboardInterrupt, SystemExit):
-                raise
-            except BaseException as error:  # noqa: BLE001 - user code: it cannot fail the reconcile that has ended
+            except BaseException as error:
+                # User code: it cannot fail the reconcile that has ended.
+                if is_exit(error):
+                    raise
                 mention = self._failure_log.note(error, asyncio.get_running_loop().time())
                 if mention.line:
                     _log.error(

@@ -26,7 +26,7 @@ from steersman.controller.sources.mappers import NO_STORES, Mapper, Stores
 from steersman.controller.sources.mapping_retries import MappingRetries, remainder, single
 from steersman.controller.sources.predicates import Predicate
 from steersman.controller.sources.views import cause_of
-from steersman.errors import DecodeError
+from steersman.errors import DecodeError, is_exit
 from steersman.telemetry import error_words, user_frames
 
 _log = logging.getLogger("steersman.controller")
@@ -34,9 +34,6 @@ _log = logging.getLogger("steersman.controller")
 #: Seconds between two failures that a source logs with a traceback: a mapper that fails on everything must not fill the
 #: disk.
 _LOG_EVERY = 1.0
-
-#: Exceptions that end the program. Anything else that user code raises, even a BaseException, fails one object only.
-EXITS = (KeyboardInterrupt, SystemExit)
 
 #: Called with a request, its cause and its priority; never waits.
 Emit: TypeAlias = Callable[[Request, Cause, int], None]
@@ -176,9 +173,10 @@ class KindSource:
         if self._before is not None:
             try:
                 self._before(event)
-            except EXITS:
-                raise
-            except BaseException as error:  # noqa: BLE001 - an object that cannot be read is an error of that object
+            except BaseException as error:
+                # An object that cannot be read is an error of that object.
+                if is_exit(error):
+                    raise
                 self._failed("reading", event, error, "it goes on")
         if self._passes(event):
             try:
@@ -193,9 +191,12 @@ class KindSource:
     def _tell(self, event: ObjectEvent) -> None:
         try:
             requests = tuple(self._mapper.requests(event, self._stores))
-        except (*EXITS, IndexPending):
+        except IndexPending:
             raise
-        except BaseException as error:  # noqa: BLE001 - user code: whatever it raises is an error of this object
+        except BaseException as error:
+            # User code: whatever it raises is an error of this object.
+            if is_exit(error):
+                raise
             self._tell_apart(event, error)
             return
         if self._retries and self._retries.succeeded(event.key):
@@ -215,9 +216,10 @@ class KindSource:
             return True
         try:
             return self._predicate(event)
-        except EXITS:
-            raise
-        except BaseException as error:  # noqa: BLE001 - as above; one reconcile too many is better than one too few
+        except BaseException as error:
+            # User code: one reconcile too many is better than one too few.
+            if is_exit(error):
+                raise
             self._failed("predicate", event, error, "the event passes")
             return True
 
@@ -230,9 +232,11 @@ class KindSource:
         for view in event.states if len(event.states) > 1 else ():
             try:
                 requests |= dict.fromkeys(self._mapper.requests(single(event, view), self._stores))
-            except (*EXITS, IndexPending):
+            except IndexPending:
                 raise
-            except BaseException as other:  # noqa: BLE001 - as above
+            except BaseException as other:
+                if is_exit(other):
+                    raise
                 # A past state that cannot be decoded never will be, and no reconcile has read it.
                 if view is event.new or not isinstance(other, DecodeError):
                     failed.append(view)

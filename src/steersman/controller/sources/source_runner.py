@@ -19,7 +19,6 @@ import msgspec
 
 from steersman.aio import Backoff, Supervisor, randomness
 from steersman.controller.sources.source import (
-    EXITS,
     Emit,
     FinishingSource,
     KindSource,
@@ -27,6 +26,7 @@ from steersman.controller.sources.source import (
     SourceStatistics,
     StoppingSource,
 )
+from steersman.errors import is_exit
 from steersman.telemetry import error_words
 
 _log = logging.getLogger("steersman.controller")
@@ -127,9 +127,9 @@ class SourceRunner:
             began = loop.time()
             try:
                 await source.run(self._emit, started)
-            except (*EXITS, GeneratorExit):
-                raise
             except BaseException as error:
+                if is_exit(error):
+                    raise
                 if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
                     raise
                 if loop.time() - began >= _SOURCE_DELAY:
