@@ -134,6 +134,23 @@ def test_a_failure_has_the_same_words_while_it_is_tried_again():
     assert table.ensure(site()) == Present("nginx")
 
 
+def test_a_retry_is_pending_only_if_something_has_changed_since_the_failure():
+    """`drained` waits for what is pending. A retry of an unchanged request takes its own time."""
+    table, obj = Table(), site()
+    table.ensure(obj)
+    table.done(table.take(), Raised("no route"))
+    table.ensure(obj)
+    assert table.state.pending() == (0, 0)
+    assert table.state.last_retry() is not None
+    changed = site()
+    changed.metadata.annotations = {"credentials": "new"}
+    table.ensure(changed)
+    assert table.state.pending() == (1, 0)
+    assert table.done(table.take(after=1.0), There("nginx")).note == "bucket found"
+    table.ensure(changed)
+    assert (table.state.pending(), table.state.last_retry()) == ((0, 0), None)
+
+
 def test_after_a_lost_creation_absence_is_believed_late():
     table = Table(late=10.0)
     table.ensure(site())

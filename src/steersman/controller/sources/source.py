@@ -59,6 +59,8 @@ class SourceStatistics(msgspec.Struct, frozen=True, kw_only=True):
     pending: int = 0
     #: Objects whose next call waits until an earlier request can no longer arrive.
     in_doubt: int = 0
+    #: In how many seconds the last call that failed comes again; None if none does.
+    next_retry: float | None = None
     #: Functions of `@daemon` that run now.
     running: int = 0
 

@@ -136,7 +136,7 @@ class Entry:
 
     __slots__ = (
         "again_at", "asked", "awaits_lookup", "backoff", "busy", "changed_at", "changes", "debounced_until", "deleted", "deletion_tried", "doubted", "due",
-        "ending_until", "failed_at", "failure", "forgotten", "found", "goal", "key", "known", "known_at", "known_for", "lookup_timed_out", "lost_until", "made",
+        "ending_until", "failed_at", "failure", "forgotten", "found", "goal", "hurried", "key", "known", "known_at", "known_for", "lookup_timed_out", "lost_until", "made",
         "made_until", "matches", "obj", "overtaken_until", "periodic_lookups", "seen_at", "timer_at", "trace", "version", "work",
     )  # fmt: skip
 
@@ -191,6 +191,8 @@ class Entry:
         self.failure = ""
         self.failed_at = NEVER
         self.backoff = backoff
+        #: The retry comes soon, because something that the reconcile reads has changed since the failure.
+        self.hurried = False
         #: A wait for a lookup timed out, and no call has succeeded since.
         self.lookup_timed_out = False
         #: What the service said when it asked to wait; empty since it has answered.
@@ -229,12 +231,18 @@ class Entry:
         """Whether a call is in progress or comes soon. Periodic lookups, retries and requests in doubt take their own time."""
         if self.work is not None:
             return not self.work.again
-        return self.timer_at is not None and self.asked and not (self.failure or self.doubted or self.busy)
+        is_own_time = (self.failure and not self.hurried) or self.doubted or self.busy
+        return self.timer_at is not None and self.asked and not is_own_time
 
     @property
     def is_in_doubt(self) -> bool:
         """Whether a call comes when an earlier request can no longer arrive."""
         return self.timer_at is not None and self.asked and self.doubted and not (self.failure or self.busy)
+
+    @property
+    def retry_at(self) -> float | None:
+        """When a failed call comes again, or one that the service had no time for; None if there is none."""
+        return self.timer_at if self.asked and (self.failure or self.busy) else None
 
     @property
     def progress(self) -> Progress:

@@ -172,7 +172,7 @@ class ExternalState(Generic[R]):
         entry = self._entries.get(work.key.uid)
         if entry is None or entry.work is not work:
             return Finished()
-        entry.work = None
+        entry.work, entry.hurried = None, False
         if entry.forgotten:
             del self._entries[work.key.uid]
             return Finished()
@@ -219,6 +219,10 @@ class ExternalState(Generic[R]):
         entries = self._entries.values()
         return sum(entry.is_pending for entry in entries), sum(entry.is_in_doubt for entry in entries)
 
+    def last_retry(self) -> float | None:
+        """When the last of the calls comes again that failed, or that the service had no time for; None if there is none."""
+        return max((at for entry in self._entries.values() if (at := entry.retry_at) is not None), default=None)
+
     def trace(self, uid: str) -> str:
         """The span of the reconcile that last asked."""
         entry = self._entries.get(uid)
@@ -251,6 +255,7 @@ class ExternalState(Generic[R]):
     def _hurry(self, entry: Entry, now: float) -> None:
         """Retry soon: something that the reconcile reads has changed, and may have been the reason of the failure."""
         entry.backoff.reset()
+        entry.hurried = True
         entry.due = max(now, min(entry.due, entry.failed_at + self._timing.first_retry))
 
     def _change(self, entry: Entry, key: ExternalKey, version: Version, now: float) -> None:

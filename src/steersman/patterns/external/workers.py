@@ -275,6 +275,7 @@ class External(Generic[T, R]):
         """The counters of this source; ``events`` are answers of the service."""
         progress = self.progress()
         pending, in_doubt = self._term.state.pending() if self._term is not None else (0, 0)
+        last_retry = self._term.state.last_retry() if self._term is not None else None
         return SourceStatistics(
             name=self.name,
             started=self._term is not None,
@@ -286,6 +287,7 @@ class External(Generic[T, R]):
             retrying=sum(each == "broken" for _, each, _ in progress),
             pending=pending,
             in_doubt=in_doubt,
+            next_retry=None if last_retry is None else last_retry - asyncio.get_running_loop().time(),
         )
 
     def progress(self) -> list[tuple[ExternalKey, Progress, str]]:

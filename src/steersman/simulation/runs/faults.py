@@ -175,8 +175,7 @@ FaultName: TypeAlias = Literal[
 
 #: Every kind of fault.
 ALL_FAULTS: tuple[Fault, ...] = tuple(kind() for kind in get_args(Fault))
-#: What is tried if nothing else is named. With an outage of its external system, examples/secure_storage is not in its end
-#: state when the run counts as settled, which is not explained yet.
+#: What is tried if nothing else is named.
 DEFAULT_FAULTS: tuple[Fault, ...] = tuple(fault for fault in ALL_FAULTS if not isinstance(fault, Outage))
 
 

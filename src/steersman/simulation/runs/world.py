@@ -336,7 +336,8 @@ class World:
     async def settled(self) -> None:
         """Wait until nothing is left to do.
 
-        A key that asked to run later may still have something to do: it is waited for, a few times while it writes.
+        A key that asked to run later, or whose external call failed, may still have something to do: it is waited for, a
+        few times while it writes.
         """
         assert self._plane is not None
         deadline = self.loop.time() + _LIMIT
@@ -415,14 +416,12 @@ class World:
         return f"the run did not settle: {'; '.join(busy) or 'something is written again and again'}"
 
     def _last_run(self) -> float | None:
-        """In how many seconds the last of the keys runs that asked to run again soon enough."""
-        waits = [
-            record.next_run
-            for controller in self._controllers()
-            for record in controller.statistics(keys=_KEYS).keys
-            if record.next_run is not None and record.next_run <= _PATIENCE
-        ]
-        return max(waits, default=None)
+        """In how many seconds the last of the keys runs, or of the failed calls comes, that does so soon enough."""
+        waits: list[float | None] = []
+        for statistics in (controller.statistics(keys=_KEYS) for controller in self._controllers()):
+            waits += [record.next_run for record in statistics.keys]
+            waits += [source.next_retry for source in statistics.sources]
+        return max((wait for wait in waits if wait is not None and wait <= _PATIENCE), default=None)
 
 
 class _User:
