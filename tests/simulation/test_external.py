@@ -84,3 +84,10 @@ def test_a_run_waits_for_a_call_in_doubt() -> None:
     """After a crash, an `External` waits until an earlier request can no longer arrive: that is no violation."""
     report = simulate(operator, life, faults=("crash-after-commit",))
     assert report.ok, str(report)
+
+
+def test_a_run_waits_for_the_retry_of_a_failed_call() -> None:
+    """While the zone is away, the delays between the calls grow beyond the end of the outage."""
+    report = simulate(operator, life, faults=("outage",))
+    report.check()
+    assert report.coverage["create external:zone"]["outage"]
