@@ -188,8 +188,7 @@ class Entry:
 
         # failure
 
-        self.failure = ""
-        self.failed_at = NEVER
+        self.failure, self.failed_at = "", NEVER
         self.backoff = backoff
         #: The retry comes soon, because something that the reconcile reads has changed since the failure.
         self.hurried = False

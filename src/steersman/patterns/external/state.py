@@ -21,7 +21,6 @@ Guarantees
 
 from __future__ import annotations
 
-import heapq
 from random import Random  # noqa: TID251 - the type alone; chance is passed in
 from typing import Any, Generic, TypeVar
 
@@ -50,6 +49,7 @@ from steersman.patterns.external.entries import (
     are_equal,
 )
 from steersman.patterns.external.messages import Messages
+from steersman.patterns.external.timers import Timers
 
 R = TypeVar("R")
 
@@ -76,9 +76,7 @@ class ExternalState(Generic[R]):
         self._uids: dict[Key, str] = {}
         #: Until when a request for a dropped object may still take effect, by uid: the same object may come back.
         self._in_flight = InFlight()
-        #: Timers; a timer that its entry has replaced is skipped.
-        self._timers: list[tuple[float, int, str]] = []
-        self._sequence = 0
+        self._timers = Timers(self._entries)
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -153,12 +151,7 @@ class ExternalState(Generic[R]):
 
     def take(self, now: float) -> Work | None:
         """Start the next call that is due; None if there is none."""
-        while self._timers and self._timers[0][0] <= now:
-            when, _, uid = heapq.heappop(self._timers)
-            entry = self._entries.get(uid)
-            if entry is None or entry.timer_at != when or entry.work is not None:
-                continue
-            entry.timer_at = None
+        while (entry := self._timers.take(now)) is not None:
             if entry.goal == "absent" and entry.is_settled:
                 self.forget(entry.key.key, now)
                 continue
@@ -202,11 +195,7 @@ class ExternalState(Generic[R]):
 
     def next_due(self) -> float | None:
         """When to call `take` again if nothing else happens."""
-        while self._timers:
-            if self._is_live(self._timers[0]):
-                return self._timers[0][0]
-            heapq.heappop(self._timers)
-        return None
+        return self._timers.next_due()
 
     # inspection
 
@@ -339,21 +328,7 @@ class ExternalState(Generic[R]):
         if pending is not None and pending[0] != "find" and when == now:
             # It goes first: behind many lookups, its own would be outdated when its turn comes.
             when = NEVER
-        timer = entry.timer_at
-        if when == timer or (when is not None and timer is not None and timer <= now >= when):
-            return
-        entry.timer_at = when
-        if when is None:
-            return
-        self._sequence += 1
-        heapq.heappush(self._timers, (when, self._sequence, entry.key.uid))
-        if len(self._timers) > 2 * len(self._entries) + 64:
-            self._timers = [timer for timer in self._timers if self._is_live(timer)]
-            heapq.heapify(self._timers)
-
-    def _is_live(self, timer: tuple[float, int, str]) -> bool:
-        entry = self._entries.get(timer[2])
-        return entry is not None and entry.timer_at == timer[0]
+        self._timers.set(entry, when, now)
 
     def _settle(self, entry: Entry, now: float) -> None:
         """Go idle until the next request or the next periodic lookup."""
