@@ -3,7 +3,7 @@
 Most bodies need none of this: `steersman.apiserver.go_types.fit` finds that their trees already have the right form.
 For the others, a value goes through two forms:
 
-1. As written: `steersman.apiserver.go_types.written_values` reads a text or a tree into `Pairs` and `Number`.
+1. As written: `steersman.apiserver.go_types.written_values` makes `Pairs` and `Number` of a text or a tree.
 2. As a tree: `TypedReader.read` decodes that into a `Shape`.
 
 Guarantees
@@ -17,32 +17,24 @@ from __future__ import annotations
 
 import base64
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any, NoReturn, cast
+from typing import Any, NoReturn, TypeVar, cast
 
 import msgspec
 
 from steersman.apiserver.go_types import scalars
 from steersman.apiserver.go_types.findings import Findings
 from steersman.apiserver.go_types.shapes import Shape
-from steersman.apiserver.go_types.written_values import (
-    INT64,
-    Number,
-    Pairs,
-    as_pairs,
-    drained,
-    number_value,
-    parse_printed,
-    plain,
-)
+from steersman.apiserver.go_types.written_values import Number, Pairs, as_pairs, parse_printed
 from steersman.golang import base64_problem, cannot_unmarshal
 
 #: The longest object that a message shows, in bytes; kube-apiserver shows all.
 SHOWN_MAX = 64 * 1024
 #: Stands for a value that is not there: null, or one of a wrong type.
 _ABSENT: Any = object()
-_INT32 = 2**31
+_INT32, _INT64 = 2**31, 2**63
+_Item = TypeVar("_Item")
 #: Pairs of given and expected types that Go could convert, which is an error here.
 _CONVERTIBLE = {("int64", "string"), ("float64", "int")}
 #: What null becomes in a list or a map, by the kind of its items.
@@ -148,7 +140,7 @@ class TypedReader:
                 if isinstance(written, list) and not isinstance(written, Pairs):
                     return self._read_list(cast("list[Any]", written), shape, earlier)
             case "any":
-                return plain(written)
+                return _plain(written)
             case _:
                 return self._read_scalar(written, shape)
         return self._mismatched(written, shape)
@@ -157,7 +149,7 @@ class TypedReader:
         tree = cast("dict[str, Any]", earlier) if isinstance(earlier, dict) else {}
         seen: set[str] = set()
         fields, struct, depth, steps = shape.fields, self._struct, len(self._fields), len(self._path)
-        for name, inner in drained(written):
+        for name, inner in _drained(written):
             place = fields.get(name)
             if place is None:
                 self._findings.add("unknown", self._path, name)
@@ -183,7 +175,7 @@ class TypedReader:
     def _read_map(self, written: Pairs, shape: Shape, earlier: Any) -> dict[str, Any]:
         tree = cast("dict[str, Any]", earlier) if isinstance(earlier, dict) else {}
         seen: set[str] = set()
-        for name, inner in drained(written):
+        for name, inner in _drained(written):
             if name in seen:
                 self._findings.add("duplicate", self._path, name)
             seen.add(name)
@@ -197,7 +189,7 @@ class TypedReader:
     def _read_list(self, written: list[Any], shape: Shape, earlier: Any) -> list[Any]:
         before = cast("list[Any]", earlier) if isinstance(earlier, list) else []
         items: list[Any] = []
-        for at, item in enumerate(drained(written)):
+        for at, item in enumerate(_drained(written)):
             self._path.append(f"[{at}]")
             value = self._read_element(item, shape.inner, before[at] if at < len(before) else _ABSENT)
             if self._mismatch is None:
@@ -223,11 +215,11 @@ class TypedReader:
             case "bool" if isinstance(written, bool):
                 return written
             case "int" if isinstance(written, Number):
-                limit = _INT32 if shape.go == "int32" else INT64
+                limit = _INT32 if shape.go == "int32" else _INT64
                 value = _integer(written, limit)
                 return self._mismatched(written, shape, f"number {written}") if value is None else value
             case "float" if isinstance(written, Number):
-                value = number_value(written)
+                value = _number_value(written)
                 return value if math.isfinite(value) else self._mismatched(written, shape, f"number {written}")
             case "bytes" if is_text:
                 return self._read_bytes(written)
@@ -271,6 +263,31 @@ class TypedReader:
         return cannot_unmarshal(what, go, f"{self._struct}.{'.'.join(self._fields)}" if self._fields else "")
 
 
+def _drained(values: list[_Item]) -> Iterator[_Item]:
+    """The items of a list, which is emptied meanwhile."""
+    for at, item in enumerate(values):
+        values[at] = cast("_Item", None)
+        yield item
+
+
+def _plain(written: Any) -> Any:
+    """A tree as Go decodes it without a type: of duplicate fields the last counts."""
+    if isinstance(written, Pairs):
+        return {name: _plain(inner) for name, inner in _drained(written)}
+    if isinstance(written, list):
+        return [_plain(item) for item in _drained(cast("list[Any]", written))]
+    return _number_value(written) if isinstance(written, Number) else written
+
+
+def _number_value(number: Number) -> int | float:
+    """A number as Go decodes it without a type: an int64 if it is one."""
+    whole = _integer(number, _INT64)
+    if whole is not None:
+        return whole
+    value = float(number)
+    return int(value) if value.is_integer() and abs(value) < _INT64 else value
+
+
 def _integer(number: Number, limit: int) -> int | None:
     """The value of a whole number below a limit; None for other numbers."""
     return value if number.lstrip("-").isdigit() and -limit <= (value := int(number)) < limit else None
@@ -299,5 +316,5 @@ def _go_type(written: Any) -> str:
     """The Go type of a value decoded without a type."""
     word = _json_type(written)
     if word == "number":
-        return "int64" if isinstance(number_value(written), int) else "float64"
+        return "int64" if isinstance(_number_value(written), int) else "float64"
     return {"object": "map", "array": "slice"}.get(word, word)

@@ -46,28 +46,32 @@ class TypedTree(NamedTuple):
 def read_typed(text: Text, shape: Shape, *, keeps_tree: bool = False) -> TypedTree:
     """Decode a text into a type. Its tree becomes the result, or is used up. Raises `Unreadable`.
 
-    ``keeps_tree``: one without a text is neither.
+    With ``keeps_tree``, a tree that was never a text stays as it is.
     """
     count = fits(shape, text.tree)
     json = text.json
     if count >= 0 and not text.too_large and (not json or field_count(json, count)):
         return TypedTree(text.tree, [])
-    reader = TypedReader()
     if json:
         text.tree = None
-        return TypedTree(reader.read(parse_pairs(json), shape), reader.findings)
-    if keeps_tree:
-        return TypedTree(reader.read(as_pairs(text.tree), shape), reader.findings)
-    text.shown = msgspec.json.encode(text.tree)
-    if len(text.shown) > SHOWN_MAX:
-        text.shown = b""
-    return TypedTree(read_tree(reader, text.tree, shape), reader.findings)
+        written = parse_pairs(json)
+    elif keeps_tree:
+        written = as_pairs(text.tree)
+    else:
+        text.shown = msgspec.json.encode(text.tree)
+        if len(text.shown) > SHOWN_MAX:
+            text.shown = b""
+        return _used_up(text.tree, shape)
+    reader = TypedReader()
+    return TypedTree(reader.read(written, shape), reader.findings)
 
 
 def read_part(tree: Any, shape: Shape) -> TypedTree:
     """Decode a part of a tree into a type. It becomes the result, or is used up. Raises `Unreadable`."""
-    if fits(shape, tree) >= 0:
-        return TypedTree(tree, [])
+    return TypedTree(tree, []) if fits(shape, tree) >= 0 else _used_up(tree, shape)
+
+
+def _used_up(tree: Any, shape: Shape) -> TypedTree:
     reader = TypedReader()
     return TypedTree(read_tree(reader, tree, shape), reader.findings)
 
@@ -81,6 +85,6 @@ def find_duplicates(text: Text) -> list[str]:
     if field_count(json, count_fields(text.tree)):
         return []
     text.tree = None
-    found = duplicates(parse_pairs(json))
+    findings = duplicates(parse_pairs(json))
     text.tree = decode_tree(json)
-    return found
+    return findings

@@ -1,23 +1,18 @@
 """JSON values as written: with duplicate fields, in the order of the text, and with the digits of each number.
 
-Guarantees
-- `parse_pairs` and `as_pairs` lose nothing of a text or a tree.
-- `plain` and `drained` empty the value meanwhile: what was written and what is made of it are not in memory at once.
+Guarantee: `parse_pairs` and `as_pairs` lose nothing of a text or a tree.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 import msgspec
 
 from steersman.aio import collector_paused
 
-INT64 = 2**63
-_Item = TypeVar("_Item")
 #: The length of a number that is likely to repeat.
 _SHORT = 8
 
@@ -75,27 +70,3 @@ def as_pairs(tree: Any) -> Any:
     if isinstance(tree, (int, float)) and not isinstance(tree, bool):
         return Number(repr(tree).removesuffix(".0"))
     return tree
-
-
-def drained(values: list[_Item]) -> Iterator[_Item]:
-    """The items of a list, which is emptied meanwhile."""
-    for at, item in enumerate(values):
-        values[at] = cast("_Item", None)
-        yield item
-
-
-def plain(written: Any) -> Any:
-    """A tree as Go decodes it without a type: of duplicate fields the last counts. Empties what was written."""
-    if isinstance(written, Pairs):
-        return {name: plain(inner) for name, inner in drained(written)}
-    if isinstance(written, list):
-        return [plain(item) for item in drained(cast("list[Any]", written))]
-    return number_value(written) if isinstance(written, Number) else written
-
-
-def number_value(number: Number) -> int | float:
-    """A number as Go decodes it without a type: an int64 if it is one."""
-    if number.lstrip("-").isdigit() and -INT64 <= (whole := int(number)) < INT64:
-        return whole
-    value = float(number)
-    return int(value) if value.is_integer() and abs(value) < INT64 else value
