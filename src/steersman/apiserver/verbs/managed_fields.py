@@ -78,9 +78,9 @@ def small_enough(context: VerbContext, obj: Tree, value: bytes, *, spares: bool)
     413 if that does not help, or they must be kept.
     """
     limit = context.limits.object
-    if len(value) > limit and spares and stored_size(context.definition, obj) > limit:
-        obj = without_managed(obj)
+    while len(value) > limit and stored_size(context.definition, obj) > limit:
+        if not spares:
+            raise too_large("etcdserver: request is too large")
+        obj, spares = without_managed(obj), False
         value = encode_stored(obj)
-    if len(value) > limit and stored_size(context.definition, obj) > limit:
-        raise too_large("etcdserver: request is too large")
     return value
