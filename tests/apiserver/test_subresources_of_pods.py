@@ -225,3 +225,10 @@ async def test_admission_names_no_other_pod(subresource, more):
             400,
             f"name in URL does not match name in {subresource.capitalize()} object",
         )
+
+
+@pytest.mark.parametrize("subresource", ["eviction", "binding"])
+async def test_an_unknown_format_is_rejected_before_wrong_options(raw, subresource):
+    """A client that gets 415 sends another format; with 422 it would look for its mistake elsewhere."""
+    answer = await raw.send("POST", f"{PODS}/a/{subresource}?fieldValidation=Loud", {}, content_type="text/plain")
+    assert (answer.code, answer.body["reason"]) == (415, "UnsupportedMediaType")

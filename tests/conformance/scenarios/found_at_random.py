@@ -205,7 +205,11 @@ SCENARIOS = [
             )
         ),
     ),
-    scenario("form-before-options", "Negotiation, fieldValidation", post(CM, configmap(), content="text/plain", fieldValidation="Loud"), put(f"{CM}/a", configmap(), content="text/plain", fieldValidation="Loud")),
+    scenario(
+        "form-before-options", "Negotiation, fieldValidation",
+        post(CM, configmap(), content="text/plain", fieldValidation="Loud"), put(f"{CM}/a", configmap(), content="text/plain", fieldValidation="Loud"),
+        [post(f"{POD}/a/{name}", EVICTION, content="text/plain", fieldValidation="Loud") for name in ("eviction", "binding")],
+    ),
     scenario(
         "selectors-before-options", "Selectors, Status errors",
         get(CM, labelSelector="a==x,,", resourceVersionMatch="x"), get(CM, fieldSelector="a", resourceVersionMatch="x"), get(CM, fieldSelector="=x", resourceVersionMatch="x"),

@@ -12,20 +12,17 @@ from typing import Final
 
 from steersman import kinds
 from steersman.aio import utc_now
-from steersman.apiserver.admission.plugins import Attributes, WriteView
 from steersman.apiserver.answers import answer_status
 from steersman.apiserver.context import VerbContext
-from steersman.apiserver.decoding.body import read_object
 from steersman.apiserver.documents import decode_stored, encode_stored
 from steersman.apiserver.errors import Named, bad_request, conflict, invalid, not_found
 from steersman.apiserver.field_managers import managed_of, manager_of, updated
 from steersman.apiserver.forms import form_for
 from steersman.apiserver.registry.definition import Definition, Tree
 from steersman.apiserver.registry.subresources import BINDING
-from steersman.apiserver.request import ServerRequest, read_body
+from steersman.apiserver.request import ServerRequest
 from steersman.apiserver.storage import Mismatch
-from steersman.apiserver.verbs.object_names import take_namespace
-from steersman.apiserver.verbs.options import write_options
+from steersman.apiserver.verbs.subresources.posted_objects import posted_attributes, read_posted
 from steersman.errors import ApiStatus
 from steersman.objects import format_time
 from steersman.objects.field_problems import FieldProblem, problem
@@ -39,30 +36,16 @@ _TARGETS: Final = ("", "Node")
 async def create_binding(context: VerbContext, request: ServerRequest) -> ServerResponse:
     """Answer a POST of a binding."""
     form_for(_DEFINITION, request, tables=False)
-    body = read_body(request, context.limits.body)
-    options = write_options(request, "CreateOptions")
-    binding = await context.workers.run(
-        lambda: read_object(_DEFINITION, request, body, options.field_validation), size=request.size
-    )
-    info, metadata = request.info, binding["metadata"]
-    take_namespace(_DEFINITION, info.namespace, metadata)
+    binding, options = await read_posted(context, request, _DEFINITION)
+    info = request.info
     managed = managed_of(context.registry, _DEFINITION, info.subresource)
     binding = updated(managed, None, binding, manager_of(request, options.field_manager))
     metadata = binding["metadata"]
-    attributes = Attributes(
-        context,
-        request,
-        "CREATE",
-        namespace=info.namespace,
-        name=info.name or metadata.get("name", ""),
-        obj=binding,
-        old=None,
-        dry_run=options.dry_run,
-        view=WriteView(_DEFINITION),
-    )
+    name: str = info.name or metadata.get("name", "")
+    attributes = posted_attributes(context, request, _DEFINITION, binding, name=name, dry_run=options.dry_run)
     await context.admission.admit(attributes)
     # A webhook may have changed it.
-    name: str = metadata.get("name", "")
+    name = metadata.get("name", "")
     if info.name and info.name != name:
         raise bad_request("name in URL does not match name in Binding object")
     target: Tree = binding.get("target") or {}

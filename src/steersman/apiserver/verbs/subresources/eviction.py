@@ -17,22 +17,20 @@ import msgspec
 
 from steersman import kinds
 from steersman.aio import utc_now
-from steersman.apiserver.admission.plugins import Attributes, WriteView
 from steersman.apiserver.answers import answer_status
 from steersman.apiserver.context import VerbContext
-from steersman.apiserver.decoding.body import read_object
 from steersman.apiserver.documents import decode_stored, encode_stored
 from steersman.apiserver.errors import RequestRejected, bad_request, not_found, too_many_disruptions
 from steersman.apiserver.forms import form_for
 from steersman.apiserver.registry.builtin.types.trees import items, subtree
 from steersman.apiserver.registry.definition import Definition, Tree
 from steersman.apiserver.registry.subresources import EVICTION
-from steersman.apiserver.request import ServerRequest, read_body
+from steersman.apiserver.request import ServerRequest
 from steersman.apiserver.storage import Mismatch, Record
 from steersman.apiserver.verbs.delete import delete_object
 from steersman.apiserver.verbs.deletion_rules import check_preconditions
-from steersman.apiserver.verbs.object_names import take_namespace
-from steersman.apiserver.verbs.options import DeleteOptions, Preconditions, delete_options, write_options
+from steersman.apiserver.verbs.options import DeleteOptions, Preconditions, delete_options
+from steersman.apiserver.verbs.subresources.posted_objects import posted_attributes, read_posted
 from steersman.errors import ApiStatus, SelectorError
 from steersman.objects import Selector, format_time
 from steersman.transport import ServerResponse
@@ -59,27 +57,12 @@ class _Budget(NamedTuple):
 async def evict(context: VerbContext, request: ServerRequest) -> ServerResponse:
     """Answer a POST of an eviction."""
     form_for(_DEFINITION, request, tables=False)
-    body = read_body(request, context.limits.body)
-    options = write_options(request, "CreateOptions")
-    eviction = await context.workers.run(
-        lambda: read_object(_DEFINITION, request, body, options.field_validation), size=request.size
-    )
-    info = request.info
-    take_namespace(_DEFINITION, info.namespace, eviction["metadata"])
-    attributes = Attributes(
-        context,
-        request,
-        "CREATE",
-        namespace=info.namespace,
-        name=info.name,
-        obj=eviction,
-        old=None,
-        dry_run=options.dry_run,
-        view=WriteView(_DEFINITION),
-    )
+    eviction, options = await read_posted(context, request, _DEFINITION)
+    name = request.info.name
+    attributes = posted_attributes(context, request, _DEFINITION, eviction, name=name, dry_run=options.dry_run)
     await context.admission.admit(attributes)
     # A webhook may have changed it.
-    if eviction["metadata"].get("name", "") != info.name:
+    if eviction["metadata"].get("name", "") != name:
         raise bad_request("name in URL does not match name in Eviction object")
     await context.admission.validate(attributes)
     deletion = _deletion(request, eviction.get("deleteOptions"), dry_run=options.dry_run)
@@ -105,7 +88,7 @@ async def _evicted(context: VerbContext, request: ServerRequest, deletion: Delet
     options = _with_version(deletion, record) if is_fixed else deletion
     try:
         if not deletion.is_dry_run:
-            options = await _tell_pod(context, record, options)
+            options = await _note_in_status(context, record, options)
         await delete_object(context, request, info.namespace, info.name, options)
     except RequestRejected as refused:
         if not is_fixed or refused.status.code != HTTPStatus.CONFLICT:
@@ -167,7 +150,7 @@ async def _take_disruption(context: VerbContext, pod: Tree, *, dry_run: bool) ->
         return ""
 
 
-async def _tell_pod(context: VerbContext, record: Record | None, options: DeleteOptions) -> DeleteOptions:
+async def _note_in_status(context: VerbContext, record: Record | None, options: DeleteOptions) -> DeleteOptions:
     """Record the eviction in the Pod's status, for the Pod's controller. Returns the options for the Pod as it is then."""
     while record is not None:
         pod = decode_stored(record)

@@ -14,11 +14,8 @@ import msgspec
 
 from steersman import kinds
 from steersman.aio import new_uid, utc_now
-from steersman.apiserver.admission.plugins import Attributes, WriteView
 from steersman.apiserver.answers import answer
 from steersman.apiserver.context import VerbContext
-from steersman.apiserver.decoding.body import read_object
-from steersman.apiserver.decoding.media_types import media_type_of
 from steersman.apiserver.documents import decode_stored
 from steersman.apiserver.errors import Named, bad_request, conflict, internal, invalid, not_found
 from steersman.apiserver.field_managers import managed_of, manager_of, updated
@@ -26,10 +23,9 @@ from steersman.apiserver.forms import form_for
 from steersman.apiserver.identity.account_tokens import AUDIENCE, Claimed, Claims, Subject
 from steersman.apiserver.registry.definition import Definition, Tree
 from steersman.apiserver.registry.subresources import TOKEN_REQUEST
-from steersman.apiserver.request import ServerRequest, read_body
+from steersman.apiserver.request import ServerRequest
 from steersman.apiserver.storage import Record
-from steersman.apiserver.verbs.object_names import take_namespace
-from steersman.apiserver.verbs.options import write_options
+from steersman.apiserver.verbs.subresources.posted_objects import posted_attributes, read_posted
 from steersman.objects import format_time
 from steersman.objects.field_problems import FieldProblem, problem
 from steersman.transport import ServerResponse
@@ -49,27 +45,10 @@ _ISSUED: Final = "authentication.kubernetes.io/issued-credential-id"
 async def request_token(context: VerbContext, request: ServerRequest) -> ServerResponse:
     """Answer a POST of a TokenRequest."""
     form = form_for(_DEFINITION, request, tables=False)
-    media_type_of(request.wire.header("Content-Type"))
-    body = read_body(request, context.limits.body)
-    options = write_options(request, "CreateOptions")
-    tree = await context.workers.run(
-        lambda: read_object(_DEFINITION, request, body, options.field_validation), size=request.size
-    )
-    info = request.info
-    take_namespace(_DEFINITION, info.namespace, tree["metadata"])
+    tree, options = await read_posted(context, request, _DEFINITION)
     tree = _managed(context, request, tree, options.field_manager)
-    metadata = tree["metadata"]
-    attributes = Attributes(
-        context,
-        request,
-        "CREATE",
-        namespace=info.namespace,
-        name=info.name,
-        obj=tree,
-        old=None,
-        dry_run=options.dry_run,
-        view=WriteView(_DEFINITION),
-    )
+    info, metadata = request.info, tree["metadata"]
+    attributes = posted_attributes(context, request, _DEFINITION, tree, name=info.name, dry_run=options.dry_run)
     await context.admission.admit(attributes)
     uid = await _account(context, request, metadata)
     moment = utc_now().replace(microsecond=0)
