@@ -31,6 +31,7 @@ from steersman.patterns.children.membership import (
     OWNER_UID_LABEL,
     STATE_LABEL,
     depth_of,
+    is_far_child,
     kept_by,
     standing_of,
     state_of,
@@ -243,8 +244,7 @@ def _held_by_label(owner: Object, view: StoredView, produced: ProducedKind) -> b
     if not produced.owner_references:
         return standing_of(view, owner.uid, "label_alone") == "ours"
     # In the owner's namespace, a reference would tie it to the owner.
-    far = view.key.namespace != owner.key.namespace and not view.controller_uid
-    return far and standing_of(view, owner.uid, "label") == "ours"
+    return is_far_child(view, owner.uid, owner.key.namespace)
 
 
 def _made_by_us(ctx: Context, memory: ChildMemory, identity: ChildIdentity, view: StoredView, uid: str) -> bool:

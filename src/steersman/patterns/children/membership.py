@@ -93,6 +93,12 @@ def standing_of(view: StoredView, uid: str, bond: Bond) -> Standing:
     )
 
 
+def is_far_child(view: StoredView, uid: str, namespace: str) -> bool:
+    """Whether an object is a child from another namespace than its owner's: our label alone ties it to the owner's uid."""
+    is_far = view.key.namespace != namespace and not view.controller_uid
+    return is_far and standing_of(view, uid, "label") == "ours"
+
+
 def _standing(
     controller: str | None, label: str | None, uid: str, bond: Bond, *, marked: Callable[[str, Bond], bool]
 ) -> Standing:

@@ -19,7 +19,7 @@ from steersman.controller import Context, internal_client
 from steersman.errors import KindNotServed
 from steersman.patterns.children.change_log import log_change
 from steersman.patterns.children.kinds import ChildIdentity, ProducedKind
-from steersman.patterns.children.membership import OWNER_UID_LABEL, standing_of
+from steersman.patterns.children.membership import OWNER_UID_LABEL, is_far_child
 from steersman.patterns.children.memory import ChildMemory
 
 
@@ -36,7 +36,8 @@ async def delete_ownerless(ctx: Context, memory: ChildMemory, *, owner_uid: str 
                     labeled = await internal_client(ctx).views_labeled(produced.kind, OWNER_UID_LABEL, uid)
                 except KindNotServed:
                     continue  # a kind without a definition has no objects
-                orphans += [(produced, view, uid) for view in labeled if _is_far_child(view, uid, key.namespace)]
+                far = [view for view in labeled if is_far_child(view, uid, key.namespace)]
+                orphans += [(produced, view, uid) for view in far if not view.deleting]
     if orphans:
         owner = await ctx.client.live.find(cast("Any", memory.children.primary), key)
         for produced, view, uid in orphans:
@@ -46,9 +47,3 @@ async def delete_ownerless(ctx: Context, memory: ChildMemory, *, owner_uid: str 
                 identity = ChildIdentity(produced.group_kind, view.key)
                 log_change(ctx, "deleted", identity, f"its owner, with uid {uid}, no longer exists")
     memory.forget_owners(key, earlier)
-
-
-def _is_far_child(view: StoredView, uid: str, namespace: str) -> bool:
-    """Whether only a label ties an object to its owner, and this program wrote that label."""
-    far = view.key.namespace != namespace and not view.controller_uid
-    return far and not view.deleting and standing_of(view, uid, "label") == "ours"
