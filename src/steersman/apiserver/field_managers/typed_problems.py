@@ -25,12 +25,12 @@ _SHOWN_MAX = 16 * 1024
 
 def typed_problems(tree: dict[str, Any], schema: MergeSchema, *, duplicates: bool = False) -> str:
     """The problems as one text; empty if there are none. With ``duplicates``, list items may repeat."""
-    counted = (each for each in _problems(tree, schema, 0) if not duplicates or not each[1].startswith(_TWICE))
+    counted = (problem for problem in _problems(tree, schema, 0) if not duplicates or not problem[1].startswith(_TWICE))
     found = list(islice(counted, PROBLEMS_MAX))
     if not found:
         return ""
-    told = [f"{path}: {words}" if path else words for path, words in found]
-    return told[0] if len(told) == 1 else "\n  ".join(("errors:", *told))
+    lines = [f"{path}: {words}" if path else words for path, words in found]
+    return lines[0] if len(lines) == 1 else "\n  ".join(("errors:", *lines))
 
 
 def _problems(value: Any, schema: MergeSchema, depth: int) -> Iterator[tuple[str, str]]:

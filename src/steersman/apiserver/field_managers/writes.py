@@ -8,30 +8,18 @@ Guarantees
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, cast
 
-import msgspec
-
 from steersman.aio import utc_now
-from steersman.apiserver.errors import RequestRejected, bad_request, unnamed
+from steersman.apiserver.errors import bad_request, unnamed
+from steersman.apiserver.field_managers.conflicts import apply_conflict
 from steersman.apiserver.field_managers.typed_problems import typed_problems
 from steersman.apiserver.field_managers.versions import Managed
 from steersman.apiserver.registry.definition import Tree
 from steersman.apiserver.request import ServerRequest
-from steersman.errors import ApiStatus, StatusCause, StatusDetails
-from steersman.golang import quoted
 from steersman.objects import GroupVersionKind, format_time
-from steersman.patches import (
-    ApplyConflict,
-    ApplyConflicts,
-    ManagedFieldsError,
-    NotConvertible,
-    Owner,
-    PatchError,
-    format_path,
-    read_managed_fields,
-)
+from steersman.patches import ApplyConflicts, ManagedFieldsError, NotConvertible, PatchError, read_managed_fields
 
 MANAGER_MAX = 128
 _AFTER_ADMISSION = (
@@ -123,7 +111,7 @@ def applied(managed: Managed, live: Tree | None, intent: Tree, *, manager: str, 
             empty=managed.empty,
         )
     except ApplyConflicts as error:
-        raise _conflict(error.conflicts) from None
+        raise apply_conflict(error.conflicts) from None
     except NotConvertible as error:
         raise unnamed(str(error)) from None
     except (PatchError, RecursionError) as error:
@@ -176,49 +164,6 @@ def _check_type(expected: GroupVersionKind, intent: Tree) -> None:
     group, _, version = version.rpartition("/")
     given = GroupVersionKind("", "", "") if "/" in group else GroupVersionKind(group, version, kind)
     raise bad_request(f"invalid object type: {_kind_words(given)}")
-
-
-def _conflict(conflicts: list[ApplyConflict]) -> RequestRejected:
-    """The answer to an apply with conflicts."""
-    causes = tuple(
-        StatusCause(
-            reason="FieldManagerConflict",
-            message=f"conflict with {_owner_words(conflict.owner)}",
-            field=format_path(conflict.path),
-        )
-        for conflict in conflicts
-    )
-    if len(conflicts) == 1:
-        message = f"Apply failed with 1 conflict: {causes[0].message}: {causes[0].field}"
-    else:
-        message = f"Apply failed with {len(conflicts)} conflicts: " + "\n".join(_lines(conflicts))
-    status = ApiStatus(
-        status="Failure", code=409, reason="Conflict", message=message, details=StatusDetails(causes=causes)
-    )
-    return RequestRejected(status)
-
-
-def _lines(conflicts: Iterable[ApplyConflict]) -> Iterable[str]:
-    """The fields of each owner, below a line that names it."""
-    by_owner: dict[Owner, list[str]] = {}
-    for conflict in conflicts:
-        by_owner.setdefault(conflict.owner, []).append(format_path(conflict.path))
-    for owner in sorted(by_owner, key=_identity):
-        yield f"conflicts with {_owner_words(owner)}:"
-        yield from (f"- {path}" for path in by_owner[owner])
-
-
-def _identity(owner: Owner) -> bytes:
-    """The identity by which kube-apiserver distinguishes owners: a text, which also defines their order."""
-    names = ("manager", "operation", "apiVersion", "subresource")
-    return msgspec.json.encode({name: value for name, value in zip(names, owner, strict=True) if value})
-
-
-def _owner_words(owner: Owner) -> str:
-    words = quoted(owner.manager)
-    if owner.subresource:
-        words += f" with subresource {quoted(owner.subresource)}"
-    return f"{words} using {owner.api_version}" if owner.operation == "Update" else words
 
 
 def keep_readable(request: ServerRequest, metadata: Tree, before: list[Any] | None) -> None:
