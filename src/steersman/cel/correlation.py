@@ -65,7 +65,7 @@ class ItemsBefore:
             return None
         values: list[Any] = [cast("dict[str, Any]", item).get(name) for name in self._keys]
         # repr distinguishes 1 from true.
-        return tuple(map(repr, values)) if all(isinstance(each, str | int | float) for each in values) else None
+        return tuple(map(repr, values)) if all(isinstance(value, str | int | float) for value in values) else None
 
 
 def is_same(schema: Schema, value: Any, old: Any) -> bool:

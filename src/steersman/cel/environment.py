@@ -7,7 +7,7 @@ Guarantees
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
 from steersman.cel import types as t
@@ -20,11 +20,12 @@ from steersman.cel.syntax.parser import parse
 from steersman.cel.syntax.source import Issue, Source
 from steersman.cel.type_checker import check
 from steersman.cel.types import Type, read_type
-from steersman.cel.values import CelError, CostExceeded, Mapped, Maybe
+from steersman.cel.values import CelError, CostExceeded
 from steersman.golang.regexp import one_budget
 
-_ANY: Final[Mapping[str, Type]] = {}
-_PATCH: Final[Mapping[str, Type]] = {"op": t.STRING, "path": t.STRING, "from": t.STRING, "value": t.DYN}
+#: The fields of types that expressions can make: an Object may have any.
+_OBJECT_FIELDS: Final[Mapping[str, Type]] = {}
+_PATCH_FIELDS: Final[Mapping[str, Type]] = {"op": t.STRING, "path": t.STRING, "from": t.STRING, "value": t.DYN}
 #: Types that these messages name differently.
 _NAMES: Final = {"null": "null_type"}
 _EXCEEDED: Final = "operation cancelled: actual cost limit exceeded"
@@ -84,30 +85,32 @@ class Environment:
         """The fields of a type that ``Name{field: value}`` makes."""
         if not self._patches:
             return None
-        return _ANY if name == "Object" or name.startswith("Object.") else _PATCH if name == "JSONPatch" else None
+        if name == "Object" or name.startswith("Object."):
+            return _OBJECT_FIELDS
+        return _PATCH_FIELDS if name == "JSONPatch" else None
 
-    def with_field(self, struct: str, field: str, kind: Type) -> None:
+    def declare_field(self, struct: str, field: str, kind: Type) -> None:
         """Declare one more field of a struct."""
         self._structs.setdefault(struct, {})[field] = kind
 
     def compiled(self, text: str, *wanted: str) -> CompiledExpression:
         """Compile an expression whose value must have one of these types; any type without them."""
-        made = CompiledExpression(text)
+        expression = CompiledExpression(text)
         root, issues = self._checked(text)
         if root is None or issues:
-            made.error = f"compilation failed: {Source(text).printed(issues)}"
-            return made
-        made.type = root.type
-        found = _NAMES.get(str(root.type), str(root.type))
-        if wanted and found not in wanted:
-            of = wanted[0] if len(wanted) == 1 else f"one of [{' '.join(wanted)}]"
-            made.error = f"must evaluate to {of} but got {found}"
-            return made
+            expression.error = f"compilation failed: {Source(text).printed(issues)}"
+            return expression
+        expression.type = root.type
+        actual = _NAMES.get(str(root.type), str(root.type))
+        if wanted and actual not in wanted:
+            expected = wanted[0] if len(wanted) == 1 else f"one of [{' '.join(wanted)}]"
+            expression.error = f"must evaluate to {expected} but got {actual}"
+            return expression
         try:
-            made.program = program(root, self._names)
+            expression.program = program(root, self._names)
         except CelError as error:
-            made.error = f"program instantiation failed: {error}"
-        return made
+            expression.error = f"program instantiation failed: {error}"
+        return expression
 
     def run(self, expression: CompiledExpression, values: Mapping[str, Any], budget: Budget) -> Any:
         """The value of an expression, or its error as a `CelError`. Raises `BudgetExceeded`."""
@@ -127,6 +130,7 @@ class Environment:
         return value
 
     def _checked(self, text: str) -> tuple[Node | None, list[Issue]]:
+        """The tree of an expression, with the types of its parts, and what is wrong with it."""
         try:
             root, issues = parse(text)
             if root is None:
@@ -142,35 +146,3 @@ def _read(fields: Mapping[str, str | Type], structs: Mapping[str, Any]) -> dict[
         name: kind if isinstance(kind, Type) else Type("struct", kind) if kind in structs else read_type(kind)
         for name, kind in fields.items()
     }
-
-
-class LazyFields(Mapped):
-    """A struct whose fields are computed on first use, each once; an error is a value too."""
-
-    __slots__ = ("_compute", "_known", "_names")
-
-    def __init__(self, names: Sequence[str], compute: Callable[[str], Any]) -> None:
-        self._names = list(names)
-        self._compute = compute
-        self._known: dict[str, Any] = {}
-
-    def find(self, key: Any) -> Maybe:
-        """The value of a field. Raises its error."""
-        if key not in self._known:
-            self._known[key] = self._compute(key)
-        value = self._known[key]
-        if isinstance(value, CelError):
-            raise value
-        return Maybe(value)
-
-    def size(self) -> int:
-        """The number of fields."""
-        return len(self._names)
-
-    def keys(self) -> list[Any]:
-        """The names of the fields."""
-        return list(self._names)
-
-    def equals(self, other: Any) -> bool:
-        """Whether it is the same struct."""
-        return self is other

@@ -27,14 +27,14 @@ class Policy:
         self.constraints = MatchResources(spec.get("matchConstraints") or {})
         has_params = self.params is not None
         conditions: list[Tree] = spec.get("matchConditions") or []
-        self.conditions = Conditions([each["expression"] for each in conditions], params=has_params)
+        self.conditions = Conditions([condition["expression"] for condition in conditions], params=has_params)
         variables: list[Tree] = spec.get("variables") or []
         self._texts = [msgspec.json.encode(spec).decode()]
         self.environment = new_environment(params=has_params, variables=bool(variables) or patches, patches=patches)
         self._variables: dict[str, CompiledExpression] = {}
-        for each in variables:
-            compiled = self._variables[each["name"]] = self.environment.compiled(each["expression"])
-            self.environment.with_field(VARIABLES, each["name"], compiled.type)
+        for variable in variables:
+            compiled = self._variables[variable["name"]] = self.environment.compiled(variable["expression"])
+            self.environment.declare_field(VARIABLES, variable["name"], compiled.type)
 
     def counts_as(self, size: int) -> int:
         """The size that a write of this size counts as: large if the expressions have loops, which may take long."""

@@ -152,7 +152,7 @@ def variable_problems(environment: Environment, variable: Tree, path: str) -> li
     if not expression.strip():
         return [*problems, required(f"{path}.expression", "expression is not specified")]
     compiled = environment.compiled(expression)
-    environment.with_field(VARIABLES, name, compiled.type)
+    environment.declare_field(VARIABLES, name, compiled.type)
     return problems + expression_problems(compiled, f"{path}.expression")
 
 
