@@ -1,8 +1,13 @@
 """Checks whether peers answer, by TCP connection or HTTP status.
 
 Health probes use it; a control plane runs hundreds of them a second. A turn of the event loop costs more than a
-connection on this machine. So questions that begin together share one timer, without a task, a future or a watched
-descriptor for each. Only slow peers cost these.
+connection on this machine. So most questions cost system calls alone, in three steps:
+
+1. `_begin` connects a socket that never blocks, and sends the request.
+2. `_look` reads the answers, after `_MOMENT`. Questions that begin together share its timer.
+3. `_wait` watches the socket of a question whose answer has not arrived. Only then it gets a timer of its own.
+
+A host name that needs a lookup, and HTTPS, take a task.
 
 Guarantees
 - Every question that is not cancelled ends with one call of its report, in a later turn of the event loop.
@@ -28,7 +33,7 @@ from steersman.transport.addresses import join_host_port
 
 #: The maximum bytes of an answer that are read: enough for the reason phrase.
 _ANSWER_MAX = 10 << 10
-#: Seconds after which questions are checked together. A server on this machine has usually answered by then.
+#: Seconds after which the answers are read. A server on this machine has usually answered by then.
 _MOMENT = 0.003
 _LOCALHOST = {"localhost": ("127.0.0.1", "::1")}
 #: A host that needs no lookup.
@@ -72,31 +77,31 @@ class Question:
         "_asker",
         "addresses",
         "answer",
+        "endpoint",
         "failure",
+        "handles",
         "peer",
-        "place",
         "report",
         "request",
         "sent",
-        "slow",
         "until",
-        "watched",
+        "unwatch",
     )
 
     def __init__(self, asker: Reachability, request: _Request, until: float, report: Report) -> None:
         self._asker = asker
         self.request, self.until, self.report = request, until, report
-        #: The remaining addresses, the current one, and the failure of the previous one.
+        #: The addresses that are left, the current one with its port, and the failure of the previous one.
         self.addresses: tuple[str, ...] = ()
-        self.place: tuple[str, int] = ("", 0)
+        self.endpoint: tuple[str, int] = ("", 0)
         self.failure = ""
         self.peer: socket.socket | None = None
         self.sent = False
         self.answer = b""
-        #: The function that stops watching the socket.
-        self.watched: Callable[[int], object] | None = None
+        #: The function that stops watching the socket; None while it is not watched.
+        self.unwatch: Callable[[int], object] | None = None
         #: The deadline of a slow question, and the task that it may have.
-        self.slow: list[asyncio.TimerHandle | asyncio.Task[None]] = []
+        self.handles: list[asyncio.TimerHandle | asyncio.Task[None]] = []
 
     def cancel(self) -> None:
         """Cancel the question: its report is not called."""
@@ -160,8 +165,8 @@ class Reachability:
         if question in self._open:
             del self._open[question]
             self._hang_up(question)
-            for each in question.slow:
-                each.cancel()
+            for handle in question.handles:
+                handle.cancel()
 
     def _finish(self, question: Question, result: HttpStatus | Unreachable | None) -> None:
         if question in self._open:
@@ -181,12 +186,12 @@ class Reachability:
         """Connect to the next reachable address, and send the request if the connection is established at once."""
         while question.addresses:
             address = question.addresses[0]
-            question.addresses, question.place = question.addresses[1:], (address, question.request.port)
+            question.addresses, question.endpoint = question.addresses[1:], (address, question.request.port)
             try:
                 question.peer = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, _SOCKET)
                 if _SOCKET == socket.SOCK_STREAM:
                     question.peer.setblocking(False)
-                _check_connected(question.peer, question.place)
+                _check_connected(question.peer, question.endpoint)
                 if question.request.data:
                     # A connection on this machine is usually established by now.
                     self._send(question, question.peer)
@@ -230,7 +235,7 @@ class Reachability:
     def _read(self, question: Question, peer: socket.socket) -> HttpStatus | Unreachable:
         """The answer. Raises `BlockingIOError` if it has not arrived yet."""
         if not question.sent:
-            if not _check_connected(peer, question.place):
+            if not _check_connected(peer, question.endpoint):
                 raise BlockingIOError
             if not question.request.data:
                 return HttpStatus(0)
@@ -242,16 +247,16 @@ class Reachability:
                 return _status(question.answer, question.request.url)
 
     def _fail(self, question: Question, error: OSError) -> None:
-        question.failure = f"{_reason(error)}: {join_host_port(*question.place)}"
+        question.failure = f"{_reason(error)}: {join_host_port(*question.endpoint)}"
         self._hang_up(question)
 
     @staticmethod
     def _hang_up(question: Question) -> None:
         peer, question.peer = question.peer, None
         if peer is not None:
-            if question.watched is not None:
-                question.watched(peer.fileno())
-                question.watched = None
+            if question.unwatch is not None:
+                question.unwatch(peer.fileno())
+                question.unwatch = None
             peer.close()
         question.sent, question.answer = False, b""
 
@@ -259,33 +264,33 @@ class Reachability:
 
     def _wait(self, question: Question, peer: socket.socket) -> None:
         """Watch the socket of a question until its deadline."""
-        loop, watched = asyncio.get_running_loop(), question.watched
+        loop, unwatch = asyncio.get_running_loop(), question.unwatch
         self._keep_deadline(question)
         add, remove = (loop.add_reader, loop.remove_reader) if question.sent else (loop.add_writer, loop.remove_writer)
-        if watched == remove:
+        if unwatch == remove:
             return
-        if watched is not None:
-            watched(peer.fileno())
+        if unwatch is not None:
+            unwatch(peer.fileno())
         add(peer.fileno(), self._continue, question)
-        question.watched = remove
+        question.unwatch = remove
 
     def _keep_deadline(self, question: Question) -> None:
-        if not question.slow:
+        if not question.handles:
             loop = asyncio.get_running_loop()
-            question.slow.append(loop.call_at(question.until, self._finish, question, None))
+            question.handles.append(loop.call_at(question.until, self._finish, question, None))
 
     def _start(self, question: Question, work: Coroutine[Any, Any, None]) -> None:
         self._keep_deadline(question)
-        question.slow.append(self._tasks.start(work, name=f"reachability of {question.request.host}"))
+        question.handles.append(self._tasks.start(work, name=f"reachability of {question.request.host}"))
 
     async def _look_up(self, question: Question) -> None:
         host = question.request.host
         try:
-            found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
+            infos = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
         except (OSError, ValueError) as error:
             # A name that cannot be one, such as a..b, is a ValueError.
-            found, question.failure = [], f"{_reason(error)}: {host}"
-        self._begin(question, tuple(str(each[4][0]) for each in found))
+            infos, question.failure = [], f"{_reason(error)}: {host}"
+        self._begin(question, tuple(str(address[0]) for *_, address in infos))
 
     async def _ask_over_tls(self, question: Question) -> None:
         result = await _answer_over_tls(question.request)
@@ -344,9 +349,9 @@ async def _answer_over_tls(request: _Request) -> HttpStatus | Unreachable:
         writer.transport.abort()
 
 
-def _check_connected(peer: socket.socket, place: tuple[str, int]) -> bool:
+def _check_connected(peer: socket.socket, endpoint: tuple[str, int]) -> bool:
     """Start or check a connection attempt. Returns whether it is established; raises if it failed."""
-    code = peer.connect_ex(place)
+    code = peer.connect_ex(endpoint)
     if code in _CONNECTED:
         return True
     if code in _CONNECTING:
