@@ -52,7 +52,13 @@ from steersman.codegen.layout import (
 )
 from steersman.codegen.names import class_name, field_name, field_names, module_name, pascal_case
 from steersman.codegen.short_names import short_names
-from steersman.codegen.values import Unsayable, class_arguments, default_expression, marker_expression, needs_factory
+from steersman.codegen.values import (
+    InexpressibleDefault,
+    class_arguments,
+    default_expression,
+    marker_expression,
+    needs_factory,
+)
 from steersman.markers import Nullable
 from steersman.objects import wire_name
 
@@ -328,7 +334,7 @@ class _Module:
             return None
         try:
             return default_expression(prop.type, prop.default, self.use, lambda model: self.classes[model.definition])
-        except Unsayable:
+        except InexpressibleDefault:
             return None
 
     def _type(self, kind: Type) -> Expression:

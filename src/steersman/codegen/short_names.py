@@ -49,7 +49,7 @@ def short_names(kind: str, definitions: list[str], kept: Mapping[str, str]) -> d
         others = [each for each in alike[parts[-1]] if not _is_within(parts[:-1], each[:-1])]
         for candidate in _candidates(kind, parts):
             free = "".join(candidate) not in taken and class_name("".join(candidate), ()) == "".join(candidate)
-            if free and not any(_is_within(candidate[:-1], each[:-1]) for each in others):
+            if free and not any(_is_within(candidate[:-1], other[:-1]) for other in others):
                 name = "".join(candidate)
                 break
         else:

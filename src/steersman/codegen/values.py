@@ -17,7 +17,7 @@ from steersman.objects import PrinterColumn, ResourceOptions, ScaleSubresource, 
 Use = Callable[[str], str]
 
 
-class Unsayable(ValueError):
+class InexpressibleDefault(ValueError):
     """A default that Python cannot express for its type."""
 
 
@@ -30,12 +30,12 @@ def marker_expression(marker: Marker, use: Use) -> Expression:
         return call(head)
     positional = not isinstance(marker, (ExternalDocs, Rule))
     items: list[Expression] = []
-    for name, value in _told(marker):
+    for name, value in _given_fields(marker):
         items.append(literal(value) if positional and not items else Keyword(name, literal(value)))
     return call(head, *items)
 
 
-def _told(values: msgspec.Struct) -> list[tuple[str, Any]]:
+def _given_fields(values: msgspec.Struct) -> list[tuple[str, Any]]:
     """The fields of a struct that differ from their defaults."""
     return [
         (field.name, value)
@@ -61,64 +61,66 @@ def _tuple(items: list[Expression]) -> Bracket:
 
 
 def _identity(options: ResourceOptions, name: str) -> list[Expression]:
-    said: list[tuple[str, str]] = [("group", options.group), ("version", options.version)]
+    """The names of a kind, without those that the class derives from its own."""
+    arguments: list[tuple[str, str]] = [("group", options.group), ("version", options.version)]
     if options.kind != name:
-        said.append(("kind", options.kind))
-    said.append(("plural", options.plural or plural_of(options.kind)))
+        arguments.append(("kind", options.kind))
+    arguments.append(("plural", options.plural or plural_of(options.kind)))
     if options.singular != options.kind.lower():
-        said.append(("singular", options.singular))
+        arguments.append(("singular", options.singular))
     if options.scope != "Namespaced":
-        said.append(("scope", options.scope))
-    return [Keyword(key, literal(value)) for key, value in said]
+        arguments.append(("scope", options.scope))
+    return [Keyword(key, literal(value)) for key, value in arguments]
 
 
 def _presentation(options: ResourceOptions, use: Use, *, as_owner: bool) -> list[Expression]:
-    said: list[Expression] = []
+    """How a kind is shown and served; ``as_owner`` says that the class is its definition."""
+    arguments: list[Expression] = []
     for key in ("short_names", "categories", "selectable_fields"):
         names: tuple[str, ...] = getattr(options, key)
         if names:
-            said.append(Keyword(key, _tuple([literal(name) for name in names])))
+            arguments.append(Keyword(key, _tuple([literal(name) for name in names])))
     if options.columns:
-        said.append(
+        arguments.append(
             Keyword("columns", _tuple([_options_call(use("PrinterColumn"), column) for column in options.columns]))
         )
     if options.scale is not None:
-        said.append(Keyword("scale", _options_call(use("ScaleSubresource"), options.scale)))
+        arguments.append(Keyword("scale", _options_call(use("ScaleSubresource"), options.scale)))
     if options.status_subresource is not None:
-        said.append(Keyword("status_subresource", literal(options.status_subresource)))
+        arguments.append(Keyword("status_subresource", literal(options.status_subresource)))
     if as_owner:
-        said += [Keyword(key, "False") for key in ("storage", "served") if not getattr(options, key)]
+        arguments += [Keyword(key, "False") for key in ("storage", "served") if not getattr(options, key)]
     if options.deprecated:
-        said.append(Keyword("deprecated", literal(options.deprecated)))
-    return said
+        arguments.append(Keyword("deprecated", literal(options.deprecated)))
+    return arguments
 
 
 def _options_call(head: str, options: PrinterColumn | ScaleSubresource) -> Expression:
-    return call(head, *(Keyword(name, literal(value)) for name, value in _told(options)))
+    return call(head, *(Keyword(name, literal(value)) for name, value in _given_fields(options)))
 
 
 def default_expression(kind: Type, value: Any, use: Use, class_of: Callable[[Model], str]) -> Expression:
     """A JSON default as a Python value of a type."""
-    spelled: Expression
+    expression: Expression
     match kind:
         case Marked(inner, _):
-            spelled = default_expression(inner, value, use, class_of)
+            expression = default_expression(inner, value, use, class_of)
         case Choice() | Plain("bool" | "int" | "float" | "str" | "IntOrString") if isinstance(value, (str, int, float)):
-            spelled = literal(value)
+            expression = literal(value)
         case Plain("Quantity") if isinstance(value, (str, int)):
-            spelled = call(use("Quantity"), literal(value))
+            expression = call(use("Quantity"), literal(value))
         case Plain("Any"):
-            spelled = literal(value)
+            expression = literal(value)
         case ListOf(item) if isinstance(value, list):
             values = [default_expression(item, inner, use, class_of) for inner in cast("list[Any]", value)]
-            spelled = Bracket("", "[", tuple(values))
+            expression = Bracket("", "[", tuple(values))
         case MapOf(item) if isinstance(value, dict):
-            spelled = Bracket("", "{", tuple(_entries(item, cast("dict[str, Any]", value), use, class_of)))
+            expression = Bracket("", "{", tuple(_entries(item, cast("dict[str, Any]", value), use, class_of)))
         case Nested(model) if isinstance(value, dict):
-            spelled = _struct_default(model, cast("dict[str, Any]", value), use, class_of)
+            expression = _struct_default(model, cast("dict[str, Any]", value), use, class_of)
         case _:
-            raise Unsayable(f"no Python form for the default {value!r}")
-    return spelled
+            raise InexpressibleDefault(f"no Python form for the default {value!r}")
+    return expression
 
 
 def _entries(item: Type, value: dict[str, Any], use: Use, class_of: Callable[[Model], str]) -> list[Expression]:
@@ -130,7 +132,7 @@ def _struct_default(model: Model, value: dict[str, Any], use: Use, class_of: Cal
     names = field_names(properties)
     missing = [prop.wire for prop in model.properties if prop.required and prop.wire not in value]
     if missing or value.keys() - properties.keys():
-        raise Unsayable(f"the default {value!r} is not a whole {model.suggested_name}")
+        raise InexpressibleDefault(f"the default {value!r} is not a whole {model.suggested_name}")
     items: list[Expression] = [
         Keyword(names[wire], default_expression(properties[wire].type, inner, use, class_of))
         for wire, inner in value.items()
