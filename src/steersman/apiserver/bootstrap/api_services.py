@@ -27,7 +27,7 @@ _PRIORITIES: Final = {"groupPriorityMinimum": 1000, "versionPriority": 100}
 
 
 class ApiServices:
-    """Registers the group-versions of CRDs: call `see` for each change, then `catch_up`."""
+    """Registers the group-versions of CRDs: call `note` for each change, then `write`."""
 
     def __init__(self, registry: ResourceRegistry, storage: Storage) -> None:
         self._registry = registry
@@ -35,11 +35,12 @@ class ApiServices:
         #: The group-versions that each definition serves, and the number of definitions that serve each group-version.
         self._served: dict[str, frozenset[GroupVersion]] = {}
         self._counts: Counter[GroupVersion] = Counter()
+        #: The group-versions whose APIServices may be outdated, in the order in which they changed.
         self._due: dict[GroupVersion, None] = {}
-        self._has_looked = False
+        self._has_read_stored = False
 
-    def see(self, name: str, crd: Tree | None) -> None:
-        """Record the current state of a definition; None if it was deleted."""
+    def note(self, name: str, crd: Tree | None) -> None:
+        """Note the current state of a definition; None if it was deleted."""
         spec: Tree = {} if crd is None else crd["spec"]
         versions: list[Tree] = spec.get("versions") or []
         after = frozenset(GroupVersion(spec["group"], version["name"]) for version in versions if version.get("served"))
@@ -51,24 +52,25 @@ class ApiServices:
         self._counts.subtract(before)
         self._due |= dict.fromkeys(sorted(before ^ after, key=str))
 
-    async def catch_up(self) -> None:
+    async def write(self) -> None:
         """Create and delete APIServices for all changes so far."""
         definition = self._registry.find(_GROUP, "v1", "apiservices")
         if definition is None:
             return
-        if not self._has_looked:
+        if not self._has_read_stored:
             # A killed server may have left outdated objects behind.
             for record in (await self._storage.list(definition.prefix)).records:
                 if _MARK in record.value:
                     version, _, group = record.key.removeprefix(definition.prefix).partition(".")
                     self._due[GroupVersion(group, version)] = None
-            self._has_looked = True
+            self._has_read_stored = True
         while self._due:
             due = next(iter(self._due))
-            await self._write(f"{definition.prefix}{due.version}.{due.group}", due)
+            await self._write_one(f"{definition.prefix}{due.version}.{due.group}", due)
+            # Only now: if the write fails, the next call repeats it.
             self._due.pop(due, None)
 
-    async def _write(self, key: str, version: GroupVersion) -> None:
+    async def _write_one(self, key: str, version: GroupVersion) -> None:
         record, _ = await self._storage.get(key)
         if self._counts[version] > 0:
             if record is None:
@@ -79,12 +81,13 @@ class ApiServices:
 
 def _object(version: GroupVersion) -> bytes:
     """The APIService of a group-version: a copy of a built-in one with other names and priorities."""
-    tree: Tree = msgspec.json.decode(Stamp().fill(_example()))
+    tree: Tree = msgspec.json.decode(Stamp().fill(_builtin_template()))
     tree["metadata"] |= {"name": f"{version.version}.{version.group}", "labels": {_MANAGED: "true"}}
     tree["spec"] |= {"group": version.group, "version": version.version, **_PRIORITIES}
     return encode_stored(tree)
 
 
-def _example() -> Template:
+def _builtin_template() -> Template:
+    """The template of the APIService of apps/v1."""
     resource = next(entry for entry in read_templates("objects") if entry.resource == "apiservices")
     return next(template for template in resource.templates if template.key == "v1.apps")

@@ -148,7 +148,7 @@ class CustomResources:
                     self._take(name, record)
                 if not await self._judge():
                     break
-            await self._api_services.catch_up()
+            await self._api_services.write()
 
     async def _changed(self, definition: Definition) -> dict[str, Record | None]:
         """The definitions that have changed since the last call; None for deleted ones."""
@@ -181,13 +181,13 @@ class CustomResources:
             if known is not None:
                 self._withdraw(name)
             gives_up = in_use.remove(name)
-            self._api_services.see(name, None)
+            self._api_services.note(name, None)
         elif known is not None and known.modified == record.modified:
             return
         else:
             self._look_at(name, record)
             crd = self._known[name].crd
-            self._api_services.see(name, crd)
+            self._api_services.note(name, crd)
             accepted = names_of(crd.get("status", {}).get("acceptedNames"))
             names = condition(crd, "NamesAccepted")
             gives_up = in_use.put(name, accepted, is_refused=names is not None and names["status"] != "True")
