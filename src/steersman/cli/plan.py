@@ -20,8 +20,8 @@ import msgspec
 
 from steersman.cli.console import show, show_data, tell_failure
 from steersman.cli.failure import Failure
-from steersman.cli.run import failure_of, field_manager_of, made_manager
-from steersman.cli.targets.managers import Maker, find_manager
+from steersman.cli.run import failure_of, field_manager_of
+from steersman.cli.targets.managers import Maker, find_manager, made_manager
 from steersman.cli.targets.modules import load_module, look_here_first, module_and_name
 from steersman.client import Client, discover_config
 from steersman.debug import count

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import inspect
 import ipaddress
 import logging
 from collections.abc import AsyncGenerator, Coroutine
@@ -27,7 +26,8 @@ from steersman.aio import Supervisor
 from steersman.cli.announcement import Announcement, announce
 from steersman.cli.console import tell_traceback
 from steersman.cli.failure import Failure
-from steersman.cli.targets.managers import Maker, find_manager, with_service
+from steersman.cli.targets.endpoints import with_service
+from steersman.cli.targets.managers import Maker, find_manager, made_manager
 from steersman.cli.targets.modules import load_module, look_here_first, module_and_name
 from steersman.client import Client, Config, discover_config
 from steersman.controller import BLOCKED_AFTER
@@ -200,16 +200,6 @@ def field_manager_of(found: Manager | Maker) -> str:
 
 
 # the manager
-
-
-async def made_manager(maker: Maker, client: Client, target: str) -> Manager:
-    """The manager that a function returns."""
-    result: Any = maker(client) if inspect.signature(maker).parameters else maker()
-    if inspect.isawaitable(result):
-        result = await result
-    if isinstance(result, Manager):
-        return result
-    raise Failure(f"{target} returned a {type(result).__name__}; it must return the Manager to run")
 
 
 def endpoints_of(manager: Manager, options: RunOptions) -> HttpEndpoints | None:

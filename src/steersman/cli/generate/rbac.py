@@ -12,7 +12,8 @@ import yaml
 from steersman.cli.console import show_data
 from steersman.cli.failure import Failure, Misuse
 from steersman.cli.files import say, write_files
-from steersman.cli.targets.managers import declared_manager, with_service
+from steersman.cli.targets.endpoints import with_service
+from steersman.cli.targets.managers import declared_manager
 from steersman.golang import YamlDumper
 from steersman.manager import HttpEndpoints, Manager, PermissionRule, Permissions, permissions_of, written_bindings
 from steersman.objects import Tree, nearest, similar_names

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import replace
 from types import ModuleType
 from typing import Any, TypeAlias, cast
 
 from steersman.cli.failure import Failure, Misuse
 from steersman.cli.targets.modules import load_module, look_here_first, module_and_name
-from steersman.manager import HttpEndpoints, Manager
+from steersman.client import Client
+from steersman.manager import Manager
 from steersman.objects import nearest
 
 #: A function that makes a manager from a client.
@@ -18,23 +18,23 @@ Maker: TypeAlias = Callable[..., Any]
 
 
 def find_manager(module: ModuleType, attribute: str) -> Manager | Maker:
-    """The manager of a module, or a function that makes one from a client."""
+    """The manager of a module, or a function that makes one from a client; without ``attribute``, its only manager."""
     managers = {name: value for name, value in vars(module).items() if isinstance(value, Manager)}
     if not attribute:
-        return _only(module.__name__, managers)
+        return _only_manager(module.__name__, managers)
     candidate: Any = getattr(module, attribute, None)
     if isinstance(candidate, Manager):
         return candidate
     if inspect.isroutine(candidate):
         return cast("Maker", candidate)
-    there = f"; there is {', '.join(f'{module.__name__}:{name}' for name in managers)}" if managers else ""
+    hint = f"; there is {', '.join(f'{module.__name__}:{name}' for name in managers)}" if managers else ""
     if candidate is None:
         meant = nearest(attribute, (name for name in vars(module) if not name.startswith("_")))
-        there = f"; did you mean {module.__name__}:{meant}?" if meant else there
-        raise Failure(f"{module.__name__} has no {attribute}{there or '; write `manager = Manager(...)` in it'}")
+        hint = f"; did you mean {module.__name__}:{meant}?" if meant else hint
+        raise Failure(f"{module.__name__} has no {attribute}{hint or '; write `manager = Manager(...)` in it'}")
     what = "a class" if isinstance(candidate, type) else f"of type {type(candidate).__name__}"
     raise Failure(
-        f"{module.__name__}:{attribute} is {what}; name a Manager, or a function that takes a client and returns one{there}"
+        f"{module.__name__}:{attribute} is {what}; name a Manager, or a function that takes a client and returns one{hint}"
     )
 
 
@@ -48,22 +48,25 @@ def declared_manager(target: str) -> Manager:
     return declared
 
 
-def _only(module: str, managers: dict[str, Manager]) -> Manager:
-    different = list({id(value): value for value in managers.values()}.values())
-    if len(different) == 1:
-        return different[0]
-    if different:
+async def made_manager(maker: Maker, client: Client, target: str) -> Manager:
+    """The manager that a function returns."""
+    result: Any = maker(client) if inspect.signature(maker).parameters else maker()
+    if inspect.isawaitable(result):
+        result = await result
+    if isinstance(result, Manager):
+        return result
+    raise Failure(f"{target} returned a {type(result).__name__}; it must return the Manager to run")
+
+
+def _only_manager(module: str, managers: dict[str, Manager]) -> Manager:
+    # One manager may have several names.
+    distinct = list({id(manager): manager for manager in managers.values()}.values())
+    if len(distinct) == 1:
+        return distinct[0]
+    if distinct:
         raise Misuse(f"{module} has several managers; name one: {', '.join(f'{module}:{name}' for name in managers)}")
     name = module.rpartition(".")[2].replace("_", "-")
     raise Failure(
         f'{module} has no manager; write `manager = Manager(name="{name}")` in it, '
         f"or name a function that takes a client and returns one: {module}:NAME"
     )
-
-
-def with_service(endpoints: HttpEndpoints, service: str) -> HttpEndpoints:
-    """Endpoints with certificates that the manager creates for this Service."""
-    try:
-        return replace(endpoints, tls=None, service=service)
-    except ValueError as error:
-        raise Failure(f"--tls-service: {error}") from None
