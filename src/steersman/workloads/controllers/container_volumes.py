@@ -29,25 +29,36 @@ FINALIZER: Final = "steersman.dev/container-volumes"
 _RETRY = 2.0
 
 
-class Volume(msgspec.Struct, kw_only=True):
+class VolumeRecord(msgspec.Struct, kw_only=True):
     """The record of a ContainerVolume."""
 
     work: bool = False
+    """Whether a command of the runtime runs."""
     exists: bool = False
     removed: bool = False
     failure: str = ""
+    """Why the last command failed; empty if it succeeded."""
     retry_at: float = 0.0
     """When a command that failed is repeated, in the time of the loop."""
+
+    def retry_delay(self) -> float:
+        """Seconds until the next command may run; not positive if it may run now."""
+        return self.retry_at - asyncio.get_running_loop().time()
+
+    def finish(self, failure: str) -> None:
+        """Note the end of a command."""
+        self.work, self.failure = False, failure
+        self.retry_at = asyncio.get_running_loop().time() + _RETRY if failure else 0.0
 
 
 def container_volumes(*, runner: ContainerRunner) -> Blueprint:
     """The controller of ContainerVolumes, for a `Manager`."""
-    world: World[Volume] = World("container volumes", Volume, limit=4)
+    world: World[VolumeRecord] = World("container volumes", VolumeRecord, limit=4)
     return controller_for(ContainerVolume).on(world).run_with(_Volumes(world, runner))
 
 
 class _Volumes:
-    def __init__(self, world: World[Volume], runner: ContainerRunner) -> None:
+    def __init__(self, world: World[VolumeRecord], runner: ContainerRunner) -> None:
         self._world, self._runner = world, runner
 
     async def reconcile(self, ctx: Context, request: Request) -> Outcome:
@@ -59,16 +70,17 @@ class _Volumes:
         if volume.deleting:
             return await self._delete(ctx, volume, record)
         volume = await add_finalizer(ctx.client, volume, FINALIZER)
-        left = record.retry_at - asyncio.get_running_loop().time()
-        if not record.work and not record.exists and left <= 0:
+        delay = record.retry_delay()
+        if not record.work and not record.exists and delay <= 0:
             record.work = True
             self._world.work(self._create(volume), name=f"create volume {volume.key}")
         await self._write(ctx, volume, record)
-        return Done() if record.work or record.exists else RequeueAfter(left)
+        return Done() if record.work or record.exists else RequeueAfter(delay)
 
-    async def _write(self, ctx: Context, volume: ContainerVolume, record: Volume) -> None:
+    async def _write(self, ctx: Context, volume: ContainerVolume, record: VolumeRecord) -> None:
         before: ContainerVolumeState = volume.status.state if volume.status is not None else ""
         state = "Ready" if record.exists else "RuntimeUnhealthy" if record.failure else "Pending"
+        # A state that stays is written too: its message may differ.
         for step in steps("ContainerVolume", before, state) or [state]:
             status = volume.ensure_status()
             status.state = step  # type: ignore[assignment]
@@ -80,14 +92,14 @@ class _Volumes:
             set_condition(status, condition, now=utc_now())
             volume = (await ctx.client.save(volume)).object
 
-    async def _delete(self, ctx: Context, volume: ContainerVolume, record: Volume) -> Outcome:
+    async def _delete(self, ctx: Context, volume: ContainerVolume, record: VolumeRecord) -> Outcome:
         if not has_finalizer(volume, FINALIZER) or record.work:
             return Done()
         if record.exists and not volume.spec.persistent and not record.removed:
-            left = record.retry_at - asyncio.get_running_loop().time()
-            if left > 0:
+            delay = record.retry_delay()
+            if delay > 0:
                 # A container may use the volume: its end comes first.
-                return RequeueAfter(left)
+                return RequeueAfter(delay)
             record.work = True
             self._world.work(self._remove(volume), name=f"remove volume {volume.key}")
             return Done()
@@ -118,16 +130,11 @@ class _Volumes:
             self._world.defer(volume.uid, partial(_set_removed, removed, failure), "removed")
 
 
-def _set_exists(exists: bool, failure: str, record: Volume) -> None:  # noqa: FBT001 - the argument of an operation
-    record.work, record.exists = False, exists
-    _set_failure(failure, record)
+def _set_exists(exists: bool, failure: str, record: VolumeRecord) -> None:  # noqa: FBT001 - the argument of an operation
+    record.exists = exists
+    record.finish(failure)
 
 
-def _set_removed(removed: bool, failure: str, record: Volume) -> None:  # noqa: FBT001 - the argument of an operation
-    record.work, record.removed = False, removed
-    _set_failure(failure, record)
-
-
-def _set_failure(failure: str, record: Volume) -> None:
-    record.failure = failure
-    record.retry_at = asyncio.get_running_loop().time() + _RETRY if failure else 0.0
+def _set_removed(removed: bool, failure: str, record: VolumeRecord) -> None:  # noqa: FBT001 - the argument of an operation
+    record.removed = removed
+    record.finish(failure)
