@@ -38,8 +38,8 @@ class LiveObjects:
 
     async def of(self, node: Node) -> PartialObjectMetadata | None:
         """The current state of a node; None if it is gone."""
-        found = await self._find(self._definition(node), _key(node))
-        return found if found is not None and found.metadata.uid == node.metadata.uid else None
+        current = await self._find(self._definition(node), _key(node))
+        return current if current is not None and current.uid == node.metadata.uid else None
 
     def kind(self, reference: OwnerReference) -> Definition:
         """The definition that serves the kind of an owner."""
@@ -51,12 +51,12 @@ class LiveObjects:
     async def owner(self, reference: OwnerReference, namespace: str) -> PartialObjectMetadata | None:
         """The current state of an owner; None if it is gone, or another object has its name."""
         if not is_segment(reference.name):
-            # The server cannot be asked for it, so it cannot be known to be gone.
+            # No request can name it, so no answer can show that it is gone.
             raise NotServed(
                 f"{reference.api_version} {reference.kind} {reference.name!r} has a name that no object can have"
             )
-        found = await self._find(self.kind(reference), Key(namespace, reference.name))
-        return found if found is not None and found.metadata.uid == reference.uid else None
+        owner = await self._find(self.kind(reference), Key(namespace, reference.name))
+        return owner if owner is not None and owner.uid == reference.uid else None
 
     # writing
 
@@ -73,41 +73,51 @@ class LiveObjects:
         except NotFound:
             return
         except Conflict:
-            now = await self.of(node)
-            if now is None:
+            current = await self.of(node)
+            if current is None:
                 return
-            if now.metadata.owner_references != seen.metadata.owner_references:
+            if current.metadata.owner_references != seen.metadata.owner_references:
                 raise
             await self._client.delete(kind, key, uid=uid, propagation=propagation, missing_ok=True)
 
     async def remove_owners(self, node: Node, owners: Collection[str]) -> None:
         """Remove references to these uids."""
         removed = [{"$patch": "delete", "uid": uid} for uid in owners]
-        await self._patch_references(node, removed, lambda each: {} if each.uid in owners else reference_tree(each))
+
+        def without_owners(reference: OwnerReference) -> dict[str, Any]:
+            return {} if reference.uid in owners else reference_tree(reference)
+
+        await self._patch_references(node, removed, without_owners)
 
     async def unblock(self, node: Node, seen: PartialObjectMetadata) -> None:
         """Stop owners from waiting for this object."""
-        blocking = [each for each in seen.metadata.owner_references or () if each.block_owner_deletion]
-        unblocked = [{**reference_tree(each), "blockOwnerDeletion": False} for each in blocking]
-        await self._patch_references(
-            node, unblocked, lambda each: {**reference_tree(each), "blockOwnerDeletion": False}
-        )
+
+        def unblocked(reference: OwnerReference) -> dict[str, Any]:
+            return {**reference_tree(reference), "blockOwnerDeletion": False}
+
+        references = seen.metadata.owner_references or ()
+        changes = [unblocked(reference) for reference in references if reference.block_owner_deletion]
+        await self._patch_references(node, changes, unblocked)
 
     async def _patch_references(
         self, node: Node, strategic: list[dict[str, Any]], changed: Callable[[OwnerReference], dict[str, Any]]
     ) -> None:
-        """Change references: with a strategic merge patch if the kind supports it, otherwise by replacing the list."""
+        """Change references: with a strategic merge patch if the kind supports it, otherwise by replacing the list.
+
+        ``changed`` returns what a reference becomes; empty to remove it.
+        """
         definition, key = self._definition(node), _key(node)
         try:
             if not definition.custom:
                 metadata = {"uid": node.metadata.uid, "ownerReferences": strategic}
                 await self._client.patch(_kind(definition), key, StrategicPatch({"metadata": metadata}))
                 return
-            now = await self.of(node)
-            if now is None:
+            current = await self.of(node)
+            if current is None:
                 return
-            kept = [tree for each in now.metadata.owner_references or () if (tree := changed(each))]
-            metadata = {"resourceVersion": now.metadata.resource_version, "ownerReferences": kept or None}
+            references = current.metadata.owner_references or ()
+            kept = [tree for reference in references if (tree := changed(reference))]
+            metadata = {"resourceVersion": current.metadata.resource_version, "ownerReferences": kept or None}
             await self._client.patch(_kind(definition), key, MergePatch({"metadata": metadata}))
         except NotFound:
             return
@@ -117,11 +127,11 @@ class LiveObjects:
         definition = self._definition(node)
 
         async def write() -> None:
-            now = await self.of(node)
-            if now is None or finalizer not in (now.metadata.finalizers or ()):
+            current = await self.of(node)
+            if current is None or not current.metadata.finalizers or finalizer not in current.metadata.finalizers:
                 return
-            kept = [each for each in now.metadata.finalizers or () if each != finalizer]
-            metadata = {"resourceVersion": now.metadata.resource_version, "finalizers": kept or None}
+            kept = [name for name in current.metadata.finalizers if name != finalizer]
+            metadata = {"resourceVersion": current.metadata.resource_version, "finalizers": kept or None}
             with suppress(NotFound):
                 await self._client.patch(_kind(definition), _key(node), MergePatch({"metadata": metadata}))
 
