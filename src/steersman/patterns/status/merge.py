@@ -26,30 +26,31 @@ def merge_changes(own: Tree, before: Tree, after: Tree, schema: MergeSchema | No
         elif name not in before:
             merged[name] = after[name]
         elif before[name] != after[name]:
-            value = _changed(merged.get(name), before[name], after[name], schema.field(name) if schema else None)
+            value = _merged_value(merged.get(name), before[name], after[name], schema.field(name) if schema else None)
             if name in merged or value not in ({}, []):
                 merged[name] = value
     return merged
 
 
-def _changed(own: Any, before: Any, after: Any, schema: MergeSchema | None) -> Any:
+def _merged_value(own: Any, before: Any, after: Any, schema: MergeSchema | None) -> Any:
+    """Our own part of a value that changed."""
     if isinstance(before, dict) and isinstance(after, dict):
         if schema is not None and schema.is_atomic_map:
             return cast("Tree", after)
-        held = cast("Tree", own) if isinstance(own, dict) else {}
-        return merge_changes(held, cast("Tree", before), cast("Tree", after), schema)
+        own_tree = cast("Tree", own) if isinstance(own, dict) else {}
+        return merge_changes(own_tree, cast("Tree", before), cast("Tree", after), schema)
     if isinstance(before, list) and isinstance(after, list) and schema is not None:
-        held = cast("list[Any]", own) if isinstance(own, list) else []
+        own_items = cast("list[Any]", own) if isinstance(own, list) else []
         earlier, later = cast("list[Any]", before), cast("list[Any]", after)
         if schema.list_type == "map":
             keys = schema.map_keys
-            return _items(held, earlier, later, lambda item: _key(item, keys), schema)
+            return _merged_items(own_items, earlier, later, lambda item: _key(item, keys), schema)
         if schema.list_type == "set":
-            return _items(held, earlier, later, msgspec.json.encode, schema)
+            return _merged_items(own_items, earlier, later, msgspec.json.encode, schema)
     return cast("Any", after)
 
 
-def _items(
+def _merged_items(
     own: Iterable[Any], before: Iterable[Any], after: Iterable[Any], key: Callable[[Any], Any], schema: MergeSchema
 ) -> list[Any]:
     merged = {key(item): item for item in own}
@@ -60,13 +61,14 @@ def _items(
         if name not in earlier:
             merged[name] = item
         elif earlier[name] != item:
-            value = _changed(merged.get(name), earlier[name], item, schema.items)
+            value = _merged_value(merged.get(name), earlier[name], item, schema.items)
             # Keys identify an item, so every writer of the item owns them.
-            merged[name] = {**{each: item[each] for each in schema.map_keys if each in item}, **value}
+            merged[name] = {**{field: item[field] for field in schema.map_keys if field in item}, **value}
     return list(merged.values())
 
 
-def _key(item: Any, keys: tuple[str, ...]) -> Any:
+def _key(item: Any, keys: tuple[str, ...]) -> bytes:
+    """The identity of an item of a list with keys."""
     if not isinstance(item, dict):
         return msgspec.json.encode(item)
     return msgspec.json.encode([cast("Tree", item).get(name) for name in keys])
