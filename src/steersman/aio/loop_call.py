@@ -58,9 +58,9 @@ class _Call(Generic[R]):
 
     def _done(self, task: asyncio.Task[R]) -> None:
         with suppress(RuntimeError):  # the caller's loop is closed
-            self._here.call_soon_threadsafe(self._tell, task)
+            self._here.call_soon_threadsafe(self._resolve, task)
 
-    def _tell(self, task: asyncio.Task[R]) -> None:
+    def _resolve(self, task: asyncio.Task[R]) -> None:
         """Resolve the future, on the caller's loop."""
         if self.answer.done():
             return

@@ -47,7 +47,7 @@ class Events(Protocol):
 
 
 class _NoEvents:
-    def record(self, *told: object, **named: object) -> None:
+    def record(self, *event: object, **named: object) -> None:
         """Do nothing."""
 
 

@@ -458,7 +458,7 @@ class Manager:
 
     def _on_record(self, controller: str, record: KeyRecord) -> None:
         self._measurements.on_record(controller, record)
-        self._listeners.tell(controller, record)
+        self._listeners.notify(controller, record)
 
     # introspection
 

@@ -28,7 +28,7 @@ class ReconcileListeners:
         """Add a listener."""
         self._listeners.append(listener)
 
-    def tell(self, controller: str, record: KeyRecord) -> None:
+    def notify(self, controller: str, record: KeyRecord) -> None:
         """Call every listener. Exceptions are logged."""
         for listener in self._listeners:
             try:

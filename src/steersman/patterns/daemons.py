@@ -212,10 +212,10 @@ class DaemonRuns(Generic[T]):
             if loop.time() - began > _LONG_RUN:
                 backoff.reset()
             delay = backoff.next_delay(randomness())
-            self._tell(key, daemon, failure, delay)
+            self._report_failure(key, daemon, failure, delay)
             await _sleep(delay, unless=daemon.hurry)
 
-    def _tell(self, key: Key, daemon: _Daemon[T], error: BaseException, delay: float) -> None:
+    def _report_failure(self, key: Key, daemon: _Daemon[T], error: BaseException, delay: float) -> None:
         self._failures += 1
         words = error_words(error)
         daemon.events.record(

@@ -80,7 +80,7 @@ class _Controllers(Manager):
         client.with_transport(carried)
         server: Any = _NetworkedServer(self._server(), carriers[0])
         assembled = Assembled(
-            server, CONTROLLERS, authority=_CERTIFICATE, on_news=_nothing, on_record=self._listeners.tell
+            server, CONTROLLERS, authority=_CERTIFICATE, on_news=_nothing, on_record=self._listeners.notify
         )
         async with AsyncExitStack() as stack:
             for transport in assembled.transports:

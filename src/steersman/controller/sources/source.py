@@ -182,7 +182,7 @@ class KindSource:
                 self._failed("reading", event, error, "it goes on")
         if self._passes(event):
             try:
-                self._tell(self._retries.merged(event))
+                self._map(self._retries.merged(event))
             except IndexPending:
                 self._events -= 1  # the informer repeats the call
                 raise
@@ -190,7 +190,7 @@ class KindSource:
             self._filtered += 1
             self._retries.update(event)
 
-    def _tell(self, event: ObjectEvent) -> None:
+    def _map(self, event: ObjectEvent) -> None:
         try:
             requests = tuple(self._mapper.requests(event, self._stores))
         except IndexPending:
@@ -199,7 +199,7 @@ class KindSource:
             # User code: whatever it raises is an error of this object.
             if is_exit(error):
                 raise
-            self._tell_apart(event, error)
+            self._map_states(event, error)
             return
         if self._retries and self._retries.succeeded(event.key):
             _log.info("source %s: the mapper succeeds again on %r", self.name, event, extra=self._fields(event))
@@ -227,7 +227,7 @@ class KindSource:
 
     # failed mappers
 
-    def _tell_apart(self, event: ObjectEvent, error: BaseException) -> None:
+    def _map_states(self, event: ObjectEvent, error: BaseException) -> None:
         """Emit the states on which the mapper succeeds, and schedule a retry of the others."""
         failed: list[StoredView] = []
         requests: dict[Request, None] = {}
@@ -262,15 +262,15 @@ class KindSource:
             if self._timer.when() == due:
                 return
             self._timer.cancel()
-        self._timer = None if due is None else loop.call_at(due, self._ask_again)
+        self._timer = None if due is None else loop.call_at(due, self._retry_due)
 
-    def _ask_again(self) -> None:
+    def _retry_due(self) -> None:
         loop = asyncio.get_running_loop()
         self._timer = None
         for event in self._retries.due(loop.time()):
             while True:
                 try:
-                    self._tell(event)
+                    self._map(event)
                     break
                 except IndexPending as pending:
                     # A retry is rare, and cannot wait.

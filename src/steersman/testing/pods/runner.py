@@ -118,7 +118,7 @@ class PodRunner:
         if self._controller is None:
             raise RuntimeError("the PodRunner is not running: use it inside `async with PodRunner(client) as runner:`")
         for key in self._uids:
-            self._controller.add(Request(key), Cause(what="external", note="told to look again"))
+            self._controller.add(Request(key), Cause(what="external", note="PodRunner.look_again()"))
 
     async def _reconcile(self, ctx: Context, request: Request) -> Done | RequeueAfter:
         try:
