@@ -18,7 +18,7 @@ from steersman.simulation.runs.faults import (
 from steersman.simulation.runs.places import Place
 from steersman.simulation.runs.schedules import PlacedFault
 from steersman.simulation.runs.trace import Entry
-from steersman.simulation.stories import Case, told
+from steersman.simulation.stories import Case, stories_of
 from steersman.simulation.stories.actions import CONTROL_PLANE, OTHER_CLIENT, Action, actions_of
 from steersman.simulation.stories.comparison import StoryLine, compared, shortened
 from steersman.simulation.stories.recordings import recorded
@@ -78,7 +78,7 @@ def test_a_story_shows_what_a_write_changed(finding: Finding) -> None:
 
 def test_the_same_schedule_has_the_same_story(finding: Finding) -> None:
     case = Case(finding.schedule, finding.violations)
-    assert [str(each) for each in told(leaky, [case, case])] == [str(finding.story)] * 2
+    assert [str(each) for each in stories_of(leaky, [case, case])] == [str(finding.story)] * 2
 
 
 def test_the_findings_do_not_depend_on_which_process_ends_first() -> None:

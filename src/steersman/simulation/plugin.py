@@ -56,12 +56,12 @@ class Simulation:
             return  # the simulation says so
         failed: list[str] = []
         for regression, replay in zip(regressions, replays, strict=True):
-            failed += _told(regression.path, replay)
+            failed += _failures(regression.path, replay)
         if failed:
             raise AssertionError("\n\n".join(failed))
 
 
-def _told(path: Path, replay: Replay) -> list[str]:
+def _failures(path: Path, replay: Replay) -> list[str]:
     if replay.finding is not None:
         return [f"the regression {path} fails again:\n{replay.finding.story}"]
     if not replay.complete:

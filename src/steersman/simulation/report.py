@@ -19,7 +19,7 @@ from steersman.simulation.runs.faults import Fault, FaultName, fault_name, named
 from steersman.simulation.runs.places import Place
 from steersman.simulation.runs.schedules import FaultSchedule, PlacedFault, Result, Violation
 from steersman.simulation.scenario import Companion, Scenario, Setup, Workload
-from steersman.simulation.stories import Case, PageContents, Story, story_page, told
+from steersman.simulation.stories import Case, PageContents, Story, stories_of, story_page
 
 #: Called after each schedule with how many have run, and how many there will be at least.
 OnProgress = Callable[[int, int], None]
@@ -254,7 +254,7 @@ def _rank(schedule: FaultSchedule, order: Mapping[PlacedFault, int]) -> tuple[in
 
 def _with_stories(scenario: Scenario, findings: Sequence[Finding]) -> tuple[Finding, ...]:
     first = findings[:_STORIES_MAX]
-    stories = told(scenario, [Case(finding.schedule, finding.violations) for finding in first])
+    stories = stories_of(scenario, [Case(finding.schedule, finding.violations) for finding in first])
     with_them = (msgspec.structs.replace(finding, story=story) for finding, story in zip(first, stories, strict=True))
     return (*with_them, *findings[_STORIES_MAX:])
 

@@ -88,6 +88,6 @@ def _is_written(path: Path, finding: Finding, scenario: str) -> bool:
 
 def _name(finding: Finding) -> str:
     """``secret-left-behind``."""
-    told = finding.story.violations if finding.story is not None else tuple(map(str, finding.violations))
-    words = re.findall(r"[a-z]+", _SMALL.sub(" ", MOMENT.sub("", told[0]).lower())) if told else []
+    violations = finding.story.violations if finding.story is not None else tuple(map(str, finding.violations))
+    words = re.findall(r"[a-z]+", _SMALL.sub(" ", MOMENT.sub("", violations[0]).lower())) if violations else []
     return "-".join(words[:_WORDS]) or "violation"

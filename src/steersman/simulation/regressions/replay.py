@@ -1,4 +1,4 @@
-"""Replays schedules: each runs again from the beginning, and is judged and told as in a simulation."""
+"""Replays schedules: each runs again from the beginning, and is judged and shown as in a simulation."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from steersman.simulation.exploration.exploration import Exploration
 from steersman.simulation.report import Finding
 from steersman.simulation.runs.schedules import FaultSchedule, Result, Violation
 from steersman.simulation.scenario import Scenario
-from steersman.simulation.stories import Case, told
+from steersman.simulation.stories import Case, stories_of
 
 
 class Replay(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,7 +35,7 @@ def replayed(
     results: dict[FaultSchedule, Result] = {}
     exploration.runs(schedules, lambda result: results.__setitem__(result.schedule, result))
     failed = [schedule for schedule in schedules if results[schedule].violations]
-    stories = told(scenario, [Case(each, results[each].violations) for each in failed], jobs=jobs)
+    stories = stories_of(scenario, [Case(each, results[each].violations) for each in failed], jobs=jobs)
     findings = {
         schedule: Finding(schedule=schedule, violations=results[schedule].violations, story=story)
         for schedule, story in zip(failed, stories, strict=True)

@@ -7,4 +7,4 @@ Guarantees
 """
 
 from steersman.simulation.stories.page import PageContents as PageContents, story_page as story_page
-from steersman.simulation.stories.story import Case as Case, Story as Story, told as told
+from steersman.simulation.stories.story import Case as Case, Story as Story, stories_of as stories_of

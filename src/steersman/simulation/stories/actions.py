@@ -188,8 +188,8 @@ class _Reader:
             self._add(_Draft(entry, "crash", "crashes"))
 
     def _reconcile(self, entry: Entry) -> None:
-        head, _, told = entry.words.partition(": ")
-        result, failed, error = told.partition(": ")
+        head, _, ending = entry.words.partition(": ")
+        result, failed, error = ending.partition(": ")
         if failed:
             line = error.strip().splitlines()[-1] if error.strip() else result
             words = f"{head.replace(' reconciled ', ' fails to reconcile ')}: {line[:_ERROR_MAX]}"

@@ -54,7 +54,7 @@ class Story(msgspec.Struct, frozen=True, kw_only=True):
         return "\n".join((self.headline, "", *_text(self.lines), "", _LEGEND))
 
 
-def told(scenario: Scenario, cases: Sequence[Case], *, jobs: int = 2) -> list[Story]:
+def stories_of(scenario: Scenario, cases: Sequence[Case], *, jobs: int = 2) -> list[Story]:
     """The stories of schedules that failed."""
     seeds = dict.fromkeys(case.schedule.seed for case in cases)
     schedules = [*(case.schedule for case in cases), *(FaultSchedule(seed=seed) for seed in seeds)]
