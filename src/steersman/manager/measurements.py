@@ -130,12 +130,12 @@ class Measurements:
 
     def collect(self, statistics: ManagerStatistics) -> None:
         """Update the gauges."""
-        names_now = {each.name for each in statistics.controllers}
+        names_now = {controller.name for controller in statistics.controllers}
         for gone in self._shown - names_now:
             self._hide(gone)
         self._shown = names_now
-        for each in statistics.controllers:
-            self._collect_controller(each)
+        for controller in statistics.controllers:
+            self._collect_controller(controller)
         self._collect_informers(statistics.informers, statistics.now)
         if statistics.leader is not None:
             self._leader.labels(statistics.leader.lease).set(1.0 if statistics.leader.leading else 0.0)
@@ -154,54 +154,54 @@ class Measurements:
         series = self._series[controller] = _Series(self.registry, controller)
         return series
 
-    def _collect_controller(self, each: ControllerStatistics) -> None:
-        name, queue = each.name, each.queue
-        self._concurrency.labels(name).set(each.concurrency)
-        self._active.labels(name).set(each.active)
+    def _collect_controller(self, controller: ControllerStatistics) -> None:
+        name, queue = controller.name, controller.queue
+        self._concurrency.labels(name).set(controller.concurrency)
+        self._active.labels(name).set(controller.active)
         self._failing.labels(name).set(queue.failing)
-        self._looping.labels(name).set(each.looping)
+        self._looping.labels(name).set(controller.looping)
         self._unfinished.labels(name, name).set(queue.unfinished)
         self._longest.labels(name, name).set(queue.longest_running[0][1] if queue.longest_running else 0.0)
-        self._retrying.labels(name).set(sum(source.retrying for source in each.sources))
+        self._retrying.labels(name).set(sum(source.retrying for source in controller.sources))
         # Drop priorities at which nothing waits any more, but always show the default priority.
         self._depth.remove_matching(controller=name)
         for priority, depth in ({0: 0} | queue.by_priority).items():
             self._depth.labels(name, name, str(priority)).set(depth)
-        self._count(each)
+        self._count(controller)
 
-    def _count(self, each: ControllerStatistics) -> None:
+    def _count(self, controller: ControllerStatistics) -> None:
         """Add what was counted elsewhere since the last call. A recreated controller counts from 0."""
-        series = self._series.get(each.name) or self._add(each.name)
+        series = self._series.get(controller.name) or self._add(controller.name)
         made, before = series.counted
-        if made != each.since:
+        if made != controller.since:
             before = {}
         now = {
-            "adds": each.queue.adds,
-            "echoes": each.echoes,
-            "mapping_failures": sum(source.failures for source in each.sources),
+            "adds": controller.queue.adds,
+            "echoes": controller.echoes,
+            "mapping_failures": sum(source.failures for source in controller.sources),
         }
         for counter, value in now.items():
             count: Count = getattr(series, counter)
             count.inc(max(0, value - before.get(counter, 0)))
-        series.counted = (each.since, now)
+        series.counted = (controller.since, now)
 
     def _collect_informers(self, informers: Iterable[InformerStatistics], now: datetime) -> None:
-        kinds = {(each.kind,) for each in informers}
+        kinds = {(informer.kind,) for informer in informers}
         for gauge in (self._cached, self._synced, self._staleness, self._deletion):
             for values in gauge.series():
                 if values not in kinds:
                     gauge.remove(*values)
         self._relisted = {kind: count for kind, count in self._relisted.items() if (kind,) in kinds}
-        for each in informers:
-            self._cached.labels(each.kind).set(each.objects)
-            self._synced.labels(each.kind).set(1.0 if each.synced else 0.0)
-            self._staleness.labels(each.kind).set(max((scope.staleness for scope in each.scopes), default=0.0))
+        for informer in informers:
+            self._cached.labels(informer.kind).set(informer.objects)
+            self._synced.labels(informer.kind).set(1.0 if informer.synced else 0.0)
+            self._staleness.labels(informer.kind).set(max((scope.staleness for scope in informer.scopes), default=0.0))
             # The deletionTimestamp of a Pod is the end of its grace period, and may lie in the future.
-            age = (now - each.oldest_deletion).total_seconds() if each.oldest_deletion is not None else 0.0
-            self._deletion.labels(each.kind).set(max(age, 0.0))
-            relists = sum(scope.relists for scope in each.scopes)
-            self._relists.labels(each.kind).inc(max(0, relists - self._relisted.get(each.kind, 0)))
-            self._relisted[each.kind] = relists
+            age = (now - informer.oldest_deletion).total_seconds() if informer.oldest_deletion is not None else 0.0
+            self._deletion.labels(informer.kind).set(max(age, 0.0))
+            relists = sum(scope.relists for scope in informer.scopes)
+            self._relists.labels(informer.kind).inc(max(0, relists - self._relisted.get(informer.kind, 0)))
+            self._relisted[informer.kind] = relists
 
     def _hide(self, controller: str) -> None:
         """Drop the gauges of a controller that does not run. Its counters stay."""

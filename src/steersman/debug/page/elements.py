@@ -60,7 +60,7 @@ def _text(child: Child) -> str:
         case int():
             return f"{child:,}"
         case _:
-            return "".join(_text(each) for each in child)
+            return "".join(_text(part) for part in child)
 
 
 def ago(moment: datetime | None, now: datetime) -> Html:
@@ -151,7 +151,7 @@ def trace_line(record: KeyRecord) -> Html:
 def table(head: Iterable[str | Html], rows: Iterable[Iterable[Html]], *, class_: str = "") -> Html:
     """A table that scrolls by itself in a narrow window. A heading that begins with # marks a column of numbers."""
     cells = [
-        element("th", each.lstrip("#"), class_="number" if each.startswith("#") else None, scope="col") for each in head
+        element("th", name.lstrip("#"), class_="number" if name.startswith("#") else None, scope="col") for name in head
     ]
     body = [element("tr", row) for row in rows]
     whole = element("table", element("thead", element("tr", cells)), element("tbody", body), class_=class_ or None)

@@ -58,9 +58,9 @@ def overview(statistics: ManagerStatistics) -> str:
 def explanation(found: Sequence[Explanation], *, kind: str, key: Key, statistics: ManagerStatistics) -> str:
     """The page about one key, for ``/debug/explain?kind=...``: a section for each matching controller."""
     back = element("p", element("a", "All of this manager", href="/debug"))
-    sections = [_explained(each, statistics) for each in found]
+    sections = [_explained(explanation, statistics) for explanation in found]
     if not found:
-        names = ", ".join(each.name for each in statistics.controllers)
+        names = ", ".join(controller.name for controller in statistics.controllers)
         words = f"No controller reconciles {kind}. " + (f"There are: {names}." if names else "None runs here now.")
         sections = [section("Nothing is known", element("p", words))]
     return document(
@@ -73,13 +73,16 @@ def explanation(found: Sequence[Explanation], *, kind: str, key: Key, statistics
     )
 
 
-def _explained(each: Explanation, statistics: ManagerStatistics) -> Html:
-    record, now = each.record, statistics.now
+def _explained(explanation: Explanation, statistics: ManagerStatistics) -> Html:
+    record, now = explanation.record, statistics.now
     if record is None:
         return section(
-            f"Controller {each.controller}",
+            f"Controller {explanation.controller}",
             element(
-                "dl", _fact("Last run", _never_ran(each, statistics)), _fact("Next run", _next(each)), class_="facts"
+                "dl",
+                _fact("Last run", _never_ran(explanation, statistics)),
+                _fact("Next run", _next(explanation)),
+                class_="facts",
             ),
         )
     causes = [element("li", str(cause)) for cause in record.causes]
@@ -89,10 +92,10 @@ def _explained(each: Explanation, statistics: ManagerStatistics) -> Html:
     failed = record.result in FAILED
     when = join(ago(record.last_error_at, now), " ") if record.last_error_at and not failed else NOTHING
     return section(
-        f"Controller {each.controller}",
+        f"Controller {explanation.controller}",
         element(
             "dl",
-            _fact("Ready", str(each.ready)) if each.ready is not None else None,
+            _fact("Ready", str(explanation.ready)) if explanation.ready is not None else None,
             _fact("Why it last ran", element("ol", causes) if causes else DASH, element("div", merged, class_="soft")),
             _fact(
                 "How it ended",
@@ -103,7 +106,7 @@ def _explained(each: Explanation, statistics: ManagerStatistics) -> Html:
             ),
             _fact("Failures in a row", _failures(record)) if record.failures or failed else None,
             _fact("Last error", when, element("pre", record.last_error)) if record.last_error else None,
-            _fact("Next run", _next(each)),
+            _fact("Next run", _next(explanation)),
             _fact("Writes", record.writes or "none"),
             _fact("Waited for a worker", duration(record.waited)),
             _fact(
@@ -115,7 +118,7 @@ def _explained(each: Explanation, statistics: ManagerStatistics) -> Html:
             _fact("Trace", element("span", record.trace, class_="mono")) if record.trace else None,
             class_="facts",
         ),
-        extra=badge(each.state, "quiet"),
+        extra=badge(explanation.state, "quiet"),
     )
 
 
@@ -127,26 +130,29 @@ def _failures(record: KeyRecord) -> str:
     return "not retried: a retry cannot help" if record.result == "terminal_error" else f"{record.failures:,}"
 
 
-def _next(each: Explanation) -> str:
-    match each.state:
+def _next(explanation: Explanation) -> str:
+    match explanation.state:
         case "running":
             return "it runs now"
         case "ready":
             return "as soon as a worker is free"
         case "delayed" | "idle":
-            return next_run(each.next_run)
+            return next_run(explanation.next_run)
 
 
-def _never_ran(each: Explanation, statistics: ManagerStatistics) -> Html:
+def _never_ran(explanation: Explanation, statistics: ManagerStatistics) -> Html:
     """The section for a key without a record, with suggestions for a misspelled key."""
     known = [
-        str(record.request.key) for one in statistics.controllers if one.name == each.controller for record in one.keys
+        str(record.request.key)
+        for one in statistics.controllers
+        if one.name == explanation.controller
+        for record in one.keys
     ]
     words = "never here, or too long ago to be remembered"
-    meant = nearest(str(each.key), known)
+    meant = nearest(str(explanation.key), known)
     if not meant:
         return join(words)
-    return join(words, ". Did you mean ", key_link(each.controller, Request(Key.parse(meant))), "?")
+    return join(words, ". Did you mean ", key_link(explanation.controller, Request(Key.parse(meant))), "?")
 
 
 # the first screen
@@ -159,7 +165,7 @@ def _title(statistics: ManagerStatistics, found: Sequence[Problem]) -> str:
 
 
 def _verdict(statistics: ManagerStatistics, found: Sequence[Problem]) -> Html:
-    bad = sum(each.tone == "bad" for each in found)
+    bad = sum(problem.tone == "bad" for problem in found)
     if bad:
         tone, words = (
             "bad",
@@ -172,12 +178,16 @@ def _verdict(statistics: ManagerStatistics, found: Sequence[Problem]) -> Html:
     items = [
         element(
             "li",
-            badge("wrong" if each.tone == "bad" else "look", each.tone),
+            badge("wrong" if problem.tone == "bad" else "look", problem.tone),
             element(
-                "span", element("b", element("a", each.subject, href=f"#{each.place}")), " ", each.words, class_="words"
+                "span",
+                element("b", element("a", problem.subject, href=f"#{problem.place}")),
+                " ",
+                problem.words,
+                class_="words",
             ),
         )
-        for each in found[:PROBLEM_ROWS]
+        for problem in found[:PROBLEM_ROWS]
     ]
     more = f"and {len(found) - PROBLEM_ROWS} more, marked below" if len(found) > PROBLEM_ROWS else ""
     return element(
@@ -192,7 +202,7 @@ def _verdict(statistics: ManagerStatistics, found: Sequence[Problem]) -> Html:
 
 def _calm(statistics: ManagerStatistics) -> tuple[str, str]:
     match statistics.phase:
-        case "running" if unready := sum(each.count for each in statistics.unready):
+        case "running" if unready := sum(objects.count for objects in statistics.unready):
             return "quiet", f"Converging: {count(unready, 'object is', 'objects are')} not ready yet"
         case "running":
             return "good", "All is well"
@@ -222,13 +232,16 @@ def _leads(statistics: ManagerStatistics) -> Html:
 
 def _figures(statistics: ManagerStatistics) -> Html:
     controllers, informers = statistics.controllers, statistics.informers
-    working = sum(each.working for each in controllers)
-    ready = sum(each.queue.ready for each in controllers)
-    delayed = sum(each.queue.delayed for each in controllers)
-    active, slots = sum(each.active for each in controllers), sum(each.concurrency for each in controllers)
-    bad = sum(len(failing(each)) for each in controllers)
+    working = sum(controller.working for controller in controllers)
+    ready = sum(controller.queue.ready for controller in controllers)
+    delayed = sum(controller.queue.delayed for controller in controllers)
+    active, slots = (
+        sum(controller.active for controller in controllers),
+        sum(controller.concurrency for controller in controllers),
+    )
+    bad = sum(len(failing(controller)) for controller in controllers)
     runs, errors = _runs(controllers)
-    synced = sum(each.synced for each in informers)
+    synced = sum(informer.synced for informer in informers)
     uptime = duration((statistics.now - statistics.started).total_seconds()) if statistics.started else "not yet"
     return element(
         "dl",
@@ -246,7 +259,7 @@ def _figures(statistics: ManagerStatistics) -> Html:
         _figure(
             "Kinds cached",
             f"{synced:,} / {len(informers):,}",
-            f"synced; {count(sum(each.objects for each in informers), 'object')}",
+            f"synced; {count(sum(informer.objects for informer in informers), 'object')}",
             tone="" if synced == len(informers) else "warn",
         ),
         _figure("Reconciles", runs, f"{percent(errors, runs)} errors"),
@@ -258,8 +271,8 @@ def _figures(statistics: ManagerStatistics) -> Html:
 
 
 def _unready_figure(statistics: ManagerStatistics) -> Html:
-    unready = sum(each.count for each in statistics.unready)
-    of = sum(each.of for each in statistics.unready)
+    unready = sum(objects.count for objects in statistics.unready)
+    of = sum(objects.of for objects in statistics.unready)
     return _figure(
         "Not ready", unready, f"of {of:,} objects" if unready else "objects", tone="warn" if unready else "good"
     )
@@ -286,5 +299,5 @@ def _figure(name: str, value: str | int, note: str, *, tone: str = "") -> Html:
 
 
 def _runs(controllers: Iterable[ControllerStatistics]) -> tuple[int, int]:
-    totals = [(sum(each.results.values()), errors_of(each)) for each in controllers]
+    totals = [(sum(controller.results.values()), errors_of(controller)) for controller in controllers]
     return sum(total for total, _ in totals), sum(errors for _, errors in totals)

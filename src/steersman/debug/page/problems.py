@@ -53,12 +53,12 @@ class Problem(msgspec.Struct, frozen=True):
 def problems_of(statistics: ManagerStatistics) -> list[Problem]:
     """All problems, worst first."""
     # Stale caches come first: every decision based on them may be wrong.
-    caches = [problem for each in statistics.informers for problem in _informer(each, statistics)]
-    controllers = [problem for each in statistics.controllers for problem in _controller(each, statistics)]
-    checks = _checks(statistics, told=bool(caches or controllers))
-    unready = [problem for each in statistics.unready for problem in _unready(each, statistics)]
+    caches = [problem for informer in statistics.informers for problem in _informer(informer, statistics)]
+    controllers = [problem for controller in statistics.controllers for problem in _controller(controller, statistics)]
+    checks = _checks(statistics, reported=bool(caches or controllers))
+    unready = [problem for objects in statistics.unready for problem in _unready(objects, statistics)]
     found = [*caches, *checks, *controllers, *unready, *_blocked(statistics)]
-    return sorted(found, key=lambda each: each.tone != "bad")
+    return sorted(found, key=lambda problem: problem.tone != "bad")
 
 
 def failing(controller: ControllerStatistics) -> list[KeyRecord]:
@@ -67,15 +67,15 @@ def failing(controller: ControllerStatistics) -> list[KeyRecord]:
     return sorted(bad, key=lambda record: record.failures, reverse=True)
 
 
-def longest_first(each: UnreadyObject) -> tuple[bool, datetime | None, Key]:
+def longest_first(obj: UnreadyObject) -> tuple[bool, datetime | None, Key]:
     """The sort key of objects that are not ready: those that do not say since when, then the longest."""
-    return (each.ready.since is not None, each.ready.since, each.key)
+    return (obj.ready.since is not None, obj.ready.since, obj.key)
 
 
-def reasons_of(each: UnreadyObjects) -> str:
+def reasons_of(unready: UnreadyObjects) -> str:
     """Why the objects of a controller are not ready: ``12 Waiting, 3 QuotaExceeded``."""
-    words = [f"{number:,} {reason}" for reason, number in each.reasons]
-    if more := each.count - sum(number for _, number in each.reasons):
+    words = [f"{number:,} {reason}" for reason, number in unready.reasons]
+    if more := unready.count - sum(number for _, number in unready.reasons):
         words.append(f"{more:,} for other reasons")
     return ", ".join(words)
 
@@ -90,17 +90,17 @@ def informer_place(kind: str) -> str:
     return identifier("informer", kind)
 
 
-def _checks(statistics: ManagerStatistics, *, told: bool) -> Iterator[Problem]:
+def _checks(statistics: ManagerStatistics, *, reported: bool) -> Iterator[Problem]:
     """The failing checks, except summaries whose parts already reported a problem."""
     excused = _starts(statistics) or statistics.phase in {"candidate", "draining", "stopped"}
-    for each in statistics.checks:
-        if each.ok or (each.kind == "ready" and (excused or (told and each.name in _SUMMARIES))):
+    for check in statistics.checks:
+        if check.ok or (check.kind == "ready" and (excused or (reported and check.name in _SUMMARIES))):
             continue
-        what = "is not healthy" if each.kind == "health" else "is not ready"
+        what = "is not healthy" if check.kind == "health" else "is not ready"
         yield Problem(
-            "bad" if each.kind == "health" else "warn",
-            f"check {each.name}",
-            f"{what}: {each.message or 'no reason given'}",
+            "bad" if check.kind == "health" else "warn",
+            f"check {check.name}",
+            f"{what}: {check.message or 'no reason given'}",
             "checks",
         )
 
@@ -112,110 +112,122 @@ def _starts(statistics: ManagerStatistics) -> bool:
     return young and statistics.phase in {"starting", "syncing"}
 
 
-def _controller(each: ControllerStatistics, statistics: ManagerStatistics) -> Iterator[Problem]:
-    place = controller_place(each.name)
-    if _stuck(each, statistics):
-        yield Problem("bad", each.name, f"reconciles nothing yet: {_waits_for(each, statistics)}", place)
-    records = failing(each)
+def _controller(controller: ControllerStatistics, statistics: ManagerStatistics) -> Iterator[Problem]:
+    place = controller_place(controller.name)
+    if _stuck(controller, statistics):
+        yield Problem("bad", controller.name, f"reconciles nothing yet: {_waits_for(controller, statistics)}", place)
+    records = failing(controller)
     if records:
         last = max(records, key=lambda record: record.finished)
         first_line = last.last_error.strip().partition("\n")[0]
         words = f"{count(len(records), 'key fails', 'keys fail')}; last {last.request}: {first_line[:240]}"
-        yield Problem("bad", each.name, words, "failing")
-    if each.looping:
-        hot = next((record for record in each.keys if record.loop), None)
+        yield Problem("bad", controller.name, words, "failing")
+    if controller.looping:
+        hot = next((record for record in controller.keys if record.loop), None)
         said = f"; last {hot.request}: {hot.loop}" if hot is not None else ""
-        words = f"{count(each.looping, 'key runs', 'keys run')} hot, throttled{said}"
-        yield Problem("bad", each.name, words, place)
-    oldest = each.queue.oldest[0] if each.queue.oldest else None
-    longest = each.queue.longest_running[0] if each.queue.longest_running else None
+        words = f"{count(controller.looping, 'key runs', 'keys run')} hot, throttled{said}"
+        yield Problem("bad", controller.name, words, place)
+    oldest = controller.queue.oldest[0] if controller.queue.oldest else None
+    longest = controller.queue.longest_running[0] if controller.queue.longest_running else None
     if oldest is not None and oldest[1] >= LONG_WAIT:
-        busy = f"; all {count(each.concurrency, 'worker')} are busy" if each.active >= each.concurrency else ""
-        waiting = count(each.queue.ready, "key waits", "keys wait")
+        busy = (
+            f"; all {count(controller.concurrency, 'worker')} are busy"
+            if controller.active >= controller.concurrency
+            else ""
+        )
+        waiting = count(controller.queue.ready, "key waits", "keys wait")
         words = f"falls behind: {waiting} for a worker, {oldest[0]} for {duration(oldest[1])}{busy}"
-        yield Problem("warn", each.name, words, "slow")
+        yield Problem("warn", controller.name, words, "slow")
     if longest is not None and longest[1] >= LONG_RUN:
-        yield Problem("warn", each.name, f"{longest[0]} has been running for {duration(longest[1])}", "slow")
-    for source in each.sources:
+        yield Problem("warn", controller.name, f"{longest[0]} has been running for {duration(longest[1])}", "slow")
+    for source in controller.sources:
         if source.failures:
             said = f": {source.last_failure}" if source.last_failure else ""
             left = f"; {count(source.retrying, 'object')} to be mapped again" if source.retrying else ""
             gone = count(source.given_up, "deleted object was", "deleted objects were")
             lost = f"; {gone} given up" if source.given_up else ""
             words = f"source {source.name}: its predicate or mapping failed {_times(source.failures)}{left}{lost}{said}"
-            yield Problem("bad" if source.given_up else "warn", each.name, words, place)
+            yield Problem("bad" if source.given_up else "warn", controller.name, words, place)
 
 
-def _stuck(each: ControllerStatistics, statistics: ManagerStatistics) -> bool:
+def _stuck(controller: ControllerStatistics, statistics: ManagerStatistics) -> bool:
     """Whether a controller should be working but is not."""
-    if each.working or statistics.phase in {"draining", "stopped"}:
+    if controller.working or statistics.phase in {"draining", "stopped"}:
         return False
-    return bool(_absent(each, statistics)) or not _starts(statistics)
+    return bool(_absent(controller, statistics)) or not _starts(statistics)
 
 
-def _waits_for(each: ControllerStatistics, statistics: ManagerStatistics) -> str:
-    if absent := _absent(each, statistics):
+def _waits_for(controller: ControllerStatistics, statistics: ManagerStatistics) -> str:
+    if absent := _absent(controller, statistics):
         return f"the server has no {', '.join(dict.fromkeys(absent))}; is the CRD installed?"
-    if waiting := [source.name for source in each.sources if not source.started]:
+    if waiting := [source.name for source in controller.sources if not source.started]:
         return f"waiting for the first list of {', '.join(waiting)}"
     return "it is starting or stopping"
 
 
-def _absent(each: ControllerStatistics, statistics: ManagerStatistics) -> list[str]:
+def _absent(controller: ControllerStatistics, statistics: ManagerStatistics) -> list[str]:
     """The kinds that a controller waits for and the server does not serve."""
     missing = {one.kind.rpartition(" ")[2]: one.kind for one in statistics.informers if not one.served}
-    waiting = [source.name.partition(" ")[0] for source in each.sources if not source.started]
+    waiting = [source.name.partition(" ")[0] for source in controller.sources if not source.started]
     return [missing[kind] for kind in waiting if kind in missing]
 
 
-def _informer(each: InformerStatistics, statistics: ManagerStatistics) -> Iterator[Problem]:
-    place = informer_place(each.kind)
-    kind = each.kind
+def _informer(informer: InformerStatistics, statistics: ManagerStatistics) -> Iterator[Problem]:
+    place = informer_place(informer.kind)
+    kind = informer.kind
     # A controller that waits for the kind has already reported it.
     said_before = any(kind in _absent(one, statistics) for one in statistics.controllers if _stuck(one, statistics))
-    if not each.served:
-        if said_before or each.optional:
+    if not informer.served:
+        if said_before or informer.optional:
             return
         yield Problem("warn", kind, "is not served yet; waiting. Install its CRD if it should be", place)
     else:
-        for scope in each.scopes:
+        for scope in informer.scopes:
             where = f" in namespace {scope.namespace}" if scope.namespace else ""
             if (scope.failures and scope.phase != "watching") or scope.staleness >= STALE_AFTER:
-                what = "the watch is lost, the cache may be stale" if each.synced else "cannot be listed"
-                age = f", for {duration(scope.staleness)}" if each.synced and scope.staleness >= 1 else ""
+                what = "the watch is lost, the cache may be stale" if informer.synced else "cannot be listed"
+                age = f", for {duration(scope.staleness)}" if informer.synced and scope.staleness >= 1 else ""
                 times = f", {_times(scope.failures)} in a row" if scope.failures else ""
                 said = f": {scope.last_error}" if scope.last_error else ""
-                tone: Tone = "warn" if each.synced and scope.staleness < STALE_AFTER else "bad"
+                tone: Tone = "warn" if informer.synced and scope.staleness < STALE_AFTER else "bad"
                 yield Problem(tone, kind, f"{what}{where}{age}{times}{said}", place)
             if scope.unreadable:
                 words = f"{count(scope.unreadable, 'object')}{where} could not be decoded: see the log"
                 yield Problem("warn", kind, words, place)
-    if each.index_failures:
-        yield Problem("warn", kind, f"an index failed {_times(each.index_failures)}: see the log", place)
-    if each.transform_failures:
-        words = f"its transform failed {_times(each.transform_failures)}: those objects are cached whole; see the log"
+    if informer.index_failures:
+        yield Problem("warn", kind, f"an index failed {_times(informer.index_failures)}: see the log", place)
+    if informer.transform_failures:
+        words = (
+            f"its transform failed {_times(informer.transform_failures)}: those objects are cached whole; see the log"
+        )
         yield Problem("warn", kind, words, place)
 
 
-def _unready(each: UnreadyObjects, statistics: ManagerStatistics) -> Iterator[Problem]:
+def _unready(unready: UnreadyObjects, statistics: ManagerStatistics) -> Iterator[Problem]:
     """The objects of a controller that have not been ready for long, if this process should make them ready."""
-    if statistics.phase != "running" or not each.shown:
+    if statistics.phase != "running" or not unready.shown:
         return
-    worst = min(each.shown, key=longest_first)
+    worst = min(unready.shown, key=longest_first)
     since = worst.ready.since
     age = (statistics.now - since).total_seconds() if since is not None else None
     if age is not None and age < LONG_UNREADY:
         return
-    objects = count(each.count, f"of {each.of:,} objects is not ready", f"of {each.of:,} objects are not ready")
+    objects = count(
+        unready.count, f"of {unready.of:,} objects is not ready", f"of {unready.of:,} objects are not ready"
+    )
     lasts = f" for {duration(age)}" if age is not None else ""
     said = worst.ready.message.strip().partition("\n")[0][:240] or worst.ready.reason or "no reason given"
-    yield Problem("warn", each.controller, f"{objects}: {reasons_of(each)}; {worst.key}{lasts}: {said}", UNREADY_PLACE)
+    yield Problem(
+        "warn", unready.controller, f"{objects}: {reasons_of(unready)}; {worst.key}{lasts}: {said}", UNREADY_PLACE
+    )
 
 
 def _blocked(statistics: ManagerStatistics) -> Iterator[Problem]:
-    recent = [each for each in statistics.blocked if (statistics.now - each.at).total_seconds() < BLOCKED_IS_NEWS]
+    recent = [
+        blocked for blocked in statistics.blocked if (statistics.now - blocked.at).total_seconds() < BLOCKED_IS_NEWS
+    ]
     if recent:
-        worst = max(recent, key=lambda each: each.seconds)
+        worst = max(recent, key=lambda blocked: blocked.seconds)
         words = f"was blocked {_times(len(recent))} recently, for at least {duration(worst.seconds)} by {worst.task}"
         yield Problem("warn", "the event loop", words, "blocked")
 

@@ -62,7 +62,7 @@ def errors_of(controller: ControllerStatistics) -> int:
 
 def failing_keys(statistics: ManagerStatistics) -> Html:
     """Keys whose last reconcile failed."""
-    found = [(each.name, record) for each in statistics.controllers for record in failing(each)]
+    found = [(controller.name, record) for controller in statistics.controllers for record in failing(controller)]
     if not found:
         return section("Failing keys", note="none: the last reconcile of every key succeeded", id_="failing")
     found.sort(key=lambda pair: pair[1].finished, reverse=True)
@@ -93,15 +93,16 @@ def failing_keys(statistics: ManagerStatistics) -> Html:
 
 def unready_table(statistics: ManagerStatistics) -> Html:
     """Objects whose Ready condition is not True, the longest first."""
-    total = sum(each.count for each in statistics.unready)
+    total = sum(objects.count for objects in statistics.unready)
     if not total:
         return NOTHING
-    shown = [(one, each.controller) for each in statistics.unready for one in each.shown]
+    shown = [(one, objects.controller) for objects in statistics.unready for one in objects.shown]
     shown.sort(key=lambda pair: longest_first(pair[0]))
     rows = [_unready_row(one, controller, statistics) for one, controller in shown]
     several = len(statistics.unready) > 1
     words = "; ".join(
-        f"{each.controller}: {reasons_of(each)}" if several else reasons_of(each) for each in statistics.unready
+        f"{objects.controller}: {reasons_of(objects)}" if several else reasons_of(objects)
+        for objects in statistics.unready
     )
     left = total - len(rows)
     return section(
@@ -130,12 +131,14 @@ def _unready_row(one: UnreadyObject, controller: str, statistics: ManagerStatist
 def slow_keys(statistics: ManagerStatistics) -> Html:
     """The keys that have been running or waiting for a worker longest."""
     waiting = _longest(
-        (each.name, request, seconds) for each in statistics.controllers for request, seconds in each.queue.oldest
+        (controller.name, request, seconds)
+        for controller in statistics.controllers
+        for request, seconds in controller.queue.oldest
     )
     running = _longest(
-        (each.name, request, seconds)
-        for each in statistics.controllers
-        for request, seconds in each.queue.longest_running
+        (controller.name, request, seconds)
+        for controller in statistics.controllers
+        for request, seconds in controller.queue.longest_running
     )
     if not waiting and not running:
         return section("Running and waiting longest", note="nothing is running or waiting for a worker", id_="slow")
@@ -156,7 +159,7 @@ def slow_keys(statistics: ManagerStatistics) -> Html:
 
 
 def _longest(entries: Iterable[tuple[str, Request, float]]) -> list[tuple[str, Request, float]]:
-    return sorted(entries, key=lambda each: each[2], reverse=True)[:SLOW_ROWS]
+    return sorted(entries, key=lambda entry: entry[2], reverse=True)[:SLOW_ROWS]
 
 
 # controllers
@@ -183,15 +186,15 @@ def controllers_table(statistics: ManagerStatistics, found: Sequence[Problem]) -
     if not controllers:
         why = "another process leads" if statistics.phase == "candidate" else f"the manager is {statistics.phase}"
         return section("Controllers", note=f"none runs: {why}", id_="controllers")
-    troubled = {each.subject: each.tone for each in reversed(found)}
+    troubled = {problem.subject: problem.tone for problem in reversed(found)}
     # What needs attention comes first; the rest keeps the order in which it was added.
     order = {"bad": 0, "warn": 1}
-    ordered = sorted(controllers, key=lambda each: order.get(troubled.get(each.name, ""), 2))
+    ordered = sorted(controllers, key=lambda controller: order.get(troubled.get(controller.name, ""), 2))
     budget = max(3, min(50, RUN_ROWS // len(controllers)))
     head = element(
         "div", [element("span", name, class_=class_ or None) for name, class_ in _COLUMNS], class_="grid head"
     )
-    rows = [_controller(each, statistics, troubled.get(each.name, ""), budget) for each in ordered]
+    rows = [_controller(controller, statistics, troubled.get(controller.name, ""), budget) for controller in ordered]
     search = element(
         "input",
         type="search",
@@ -209,19 +212,21 @@ def controllers_table(statistics: ManagerStatistics, found: Sequence[Problem]) -
     )
 
 
-def _controller(each: ControllerStatistics, statistics: ManagerStatistics, tone: str, budget: int) -> Html:
-    queue, runs, errors = each.queue, sum(each.results.values()), errors_of(each)
+def _controller(controller: ControllerStatistics, statistics: ManagerStatistics, tone: str, budget: int) -> Html:
+    queue, runs, errors = controller.queue, sum(controller.results.values()), errors_of(controller)
     oldest = queue.oldest[0][1] if queue.oldest else None
-    bad = len(failing(each))
-    state = badge("working", "good") if each.working else badge("waiting", "warn")
-    if tone == "bad" and each.working:
+    bad = len(failing(controller))
+    state = badge("working", "good") if controller.working else badge("waiting", "warn")
+    if tone == "bad" and controller.working:
         state = badge("failing", "bad")
     elif tone == "bad":
         state = badge("stuck", "bad")
     cells = (
-        element("span", each.name, class_="name", title=f"reconciles {each.kind}" if each.kind else None),
+        element(
+            "span", controller.name, class_="name", title=f"reconciles {controller.kind}" if controller.kind else None
+        ),
         state,
-        _figure_in_row(f"{each.active} / {each.concurrency}", quiet=not each.active),
+        _figure_in_row(f"{controller.active} / {controller.concurrency}", quiet=not controller.active),
         _figure_in_row(queue.ready),
         _figure_in_row(queue.delayed),
         _figure_in_row(bad, tone="bad-text"),
@@ -230,16 +235,22 @@ def _controller(each: ControllerStatistics, statistics: ManagerStatistics, tone:
         ),
         _figure_in_row(runs),
         _figure_in_row(percent(errors, runs), quiet=not errors, tone="bad-text" if bad else ""),
-        _figure_in_row(each.timeouts, wide=True, tone="warn-text"),
-        _figure_in_row(duration(each.busy_seconds / runs) if runs else DASH, wide=True),
-        _figure_in_row(each.echoes, wide=True),
+        _figure_in_row(controller.timeouts, wide=True, tone="warn-text"),
+        _figure_in_row(duration(controller.busy_seconds / runs) if runs else DASH, wide=True),
+        _figure_in_row(controller.echoes, wide=True),
     )
     return element(
         "details",
         element("summary", cells, class_="grid"),
-        element("div", _results(each), _last_runs(each, statistics, budget), _sources(each), class_="inside"),
-        id=controller_place(each.name),
-        data_filter=each.name,
+        element(
+            "div",
+            _results(controller),
+            _last_runs(controller, statistics, budget),
+            _sources(controller),
+            class_="inside",
+        ),
+        id=controller_place(controller.name),
+        data_filter=controller.name,
     )
 
 
@@ -250,21 +261,25 @@ def _figure_in_row(value: int | str, *, quiet: bool | None = None, wide: bool = 
     return element("span", value, class_=" ".join(name for name in classes if name))
 
 
-def _results(each: ControllerStatistics) -> Html:
-    if not each.results:
+def _results(controller: ControllerStatistics) -> Html:
+    if not controller.results:
         return NOTHING
-    words = ", ".join(f"{times:,} {result.replace('_', ' ')}" for result, times in sorted(each.results.items()))
-    queue = each.queue
-    told = f"Reconciles by result: {words}. Causes taken: {queue.adds:,}; retries: {queue.retries:,}; busy for {duration(each.busy_seconds)} in all."
-    return element("p", told)
+    words = ", ".join(f"{times:,} {result.replace('_', ' ')}" for result, times in sorted(controller.results.items()))
+    queue = controller.queue
+    sentence = f"Reconciles by result: {words}. Causes taken: {queue.adds:,}; retries: {queue.retries:,}; busy for {duration(controller.busy_seconds)} in all."
+    return element("p", sentence)
 
 
-def _last_runs(each: ControllerStatistics, statistics: ManagerStatistics, budget: int) -> Html:
-    if not each.keys:
+def _last_runs(controller: ControllerStatistics, statistics: ManagerStatistics, budget: int) -> Html:
+    if not controller.keys:
         return element("p", "No key has been reconciled yet.")
-    shown = each.keys[:budget]
-    rows = [_run(each.name, record, statistics) for record in shown]
-    title = f"Last reconciles, {len(shown):,} of {len(each.keys):,}" if len(shown) < len(each.keys) else "Last runs"
+    shown = controller.keys[:budget]
+    rows = [_run(controller.name, record, statistics) for record in shown]
+    title = (
+        f"Last reconciles, {len(shown):,} of {len(controller.keys):,}"
+        if len(shown) < len(controller.keys)
+        else "Last runs"
+    )
     head = ("Key", "Why", "Ended", "#Took", "#Waited", "#Writes", "When", "Next run")
     return join(element("h3", title), table(head, rows))
 
@@ -282,8 +297,8 @@ def _run(controller: str, record: KeyRecord, statistics: ManagerStatistics) -> t
     )
 
 
-def _sources(each: ControllerStatistics) -> Html:
-    if not each.sources:
+def _sources(controller: ControllerStatistics) -> Html:
+    if not controller.sources:
         return NOTHING
     rows = [
         (
@@ -296,9 +311,9 @@ def _sources(each: ControllerStatistics) -> Html:
             number(source.failures, tone="bad"),
             number(source.retrying, tone="warn"),
             number(source.given_up, tone="bad"),
-            cell(error_text(source.last_failure, place=f"{each.name} source {position}"), class_="words"),
+            cell(error_text(source.last_failure, place=f"{controller.name} source {position}"), class_="words"),
         )
-        for position, source in enumerate(each.sources)
+        for position, source in enumerate(controller.sources)
     ]
     head = (
         "Source",
@@ -322,8 +337,10 @@ def informers_table(statistics: ManagerStatistics) -> Html:
     """The cached kinds, and the state of their watches."""
     if not statistics.informers:
         return section("Informers", note="no kind is cached yet", id_="informers")
-    ordered = sorted(statistics.informers, key=lambda each: (_is_fine(each), -_staleness(each), each.kind))
-    rows = [_informer(each) for each in ordered]
+    ordered = sorted(
+        statistics.informers, key=lambda informer: (_is_fine(informer), -_staleness(informer), informer.kind)
+    )
+    rows = [_informer(informer) for informer in ordered]
     head = (
         "Kind",
         "State",
@@ -338,19 +355,19 @@ def informers_table(statistics: ManagerStatistics) -> Html:
     return section("Informers", table(head, rows), note=count(len(rows), "kind"), id_="informers")
 
 
-def _is_fine(each: InformerStatistics) -> bool:
-    return each.synced if each.served else each.optional
+def _is_fine(informer: InformerStatistics) -> bool:
+    return informer.synced if informer.served else informer.optional
 
 
-def _staleness(each: InformerStatistics) -> float:
-    return max((scope.staleness for scope in each.scopes), default=0.0)
+def _staleness(informer: InformerStatistics) -> float:
+    return max((scope.staleness for scope in informer.scopes), default=0.0)
 
 
-def _informer(each: InformerStatistics) -> tuple[Html, ...]:
-    if not each.served:
-        state = badge("not served", "quiet" if _is_fine(each) else "warn")
+def _informer(informer: InformerStatistics) -> tuple[Html, ...]:
+    if not informer.served:
+        state = badge("not served", "quiet" if _is_fine(informer) else "warn")
     else:
-        state = badge("synced", "good") if each.synced else badge("syncing", "warn")
+        state = badge("synced", "good") if informer.synced else badge("syncing", "warn")
     watches = [
         element(
             "div",
@@ -358,29 +375,31 @@ def _informer(each: InformerStatistics) -> tuple[Html, ...]:
             scope.phase,
             f" ({count(scope.failures, 'failure')})" if scope.failures else "",
             f", stale for {duration(scope.staleness)}" if scope.staleness >= 1 else "",
-            class_="nowrap" if scope.phase == "watching" or (each.optional and not each.served) else "nowrap warn-text",
+            class_="nowrap"
+            if scope.phase == "watching" or (informer.optional and not informer.served)
+            else "nowrap warn-text",
         )
-        for scope in each.scopes
+        for scope in informer.scopes
     ]
     errors = [
-        error_text(words, place=f"{each.kind} {position}")
-        for position, words in enumerate(dict.fromkeys(scope.last_error for scope in each.scopes))
+        error_text(words, place=f"{informer.kind} {position}")
+        for position, words in enumerate(dict.fromkeys(scope.last_error for scope in informer.scopes))
         if words
     ]
-    group_version, _, kind = each.kind.rpartition(" ")
+    group_version, _, kind = informer.kind.rpartition(" ")
     return (
         cell(
-            element("span", kind, class_="name", id=informer_place(each.kind)),
+            element("span", kind, class_="name", id=informer_place(informer.kind)),
             " ",
             element("span", group_version, class_="soft"),
         ),
         cell(state),
-        number(each.objects),
+        number(informer.objects),
         cell(watches),
-        number(sum(scope.lists for scope in each.scopes)),
-        number(sum(scope.requests for scope in each.scopes)),
-        number(each.own_writes),
-        number(sum(each.pending)),
+        number(sum(scope.lists for scope in informer.scopes)),
+        number(sum(scope.requests for scope in informer.scopes)),
+        number(informer.own_writes),
+        number(sum(informer.pending)),
         cell(errors or DASH, class_="words"),
     )
 
@@ -391,12 +410,12 @@ def checks_table(statistics: ManagerStatistics) -> Html:
         return NOTHING
     rows = [
         (
-            cell(element("span", each.name, class_="name")),
-            cell(each.kind),
-            cell(badge("ok", "warn" if each.message else "good") if each.ok else badge("failing", "bad")),
-            cell(error_text(each.message, place=f"check {each.kind} {each.name}"), class_="words"),
+            cell(element("span", check.name, class_="name")),
+            cell(check.kind),
+            cell(badge("ok", "warn" if check.message else "good") if check.ok else badge("failing", "bad")),
+            cell(error_text(check.message, place=f"check {check.kind} {check.name}"), class_="words"),
         )
-        for each in sorted(statistics.checks, key=lambda each: each.ok)
+        for check in sorted(statistics.checks, key=lambda check: check.ok)
     ]
     return section("Checks", table(("Check", "Of", "State", "Message"), rows, class_="compact"), id_="checks")
 
@@ -406,8 +425,8 @@ def blocked_table(statistics: ManagerStatistics) -> Html:
     if not statistics.blocked:
         return NOTHING
     places: dict[tuple[str, str], list[BlockedLoop]] = {}
-    for each in reversed(statistics.blocked):
-        places.setdefault((each.task, each.stack), []).append(each)
+    for blocked in reversed(statistics.blocked):
+        places.setdefault((blocked.task, blocked.stack), []).append(blocked)
     rows = [
         (
             cell(
@@ -418,7 +437,7 @@ def blocked_table(statistics: ManagerStatistics) -> Html:
                 class_="words",
             ),
             number(len(times)),
-            number(duration(max(each.seconds for each in times))),
+            number(duration(max(record.seconds for record in times))),
             cell(ago(times[0].at, statistics.now), class_="nowrap"),
         )
         for position, ((task, stack), times) in enumerate(places.items())
