@@ -65,16 +65,16 @@ def shortened(warnings: list[str]) -> list[str]:
     """Warnings as kube-apiserver sends them: if they are long in total, each is truncated and the last are omitted."""
     if sum(map(len, warnings)) <= WARNINGS_MAX:
         return warnings
-    told: list[str] = []
+    sent: list[str] = []
     given = written = 0
     for text in warnings:
         # Warnings before the limit were already sent, and stay, truncated.
         if given > WARNINGS_MAX and written >= WARNINGS_MAX:
             break
         given += len(text)
-        told.append(text[:WARNING_MAX])
-        written += len(told[-1])
-    return told
+        sent.append(text[:WARNING_MAX])
+        written += len(sent[-1])
+    return sent
 
 
 def answer_status(request: ServerRequest, status: ApiStatus, *, code: int = 200) -> ServerResponse:

@@ -116,10 +116,10 @@ def bad_request(message: str) -> RequestRejected:
 
 def invalid(kind: GroupVersionKind | GroupKind, name: str, problems: Sequence[FieldProblem]) -> RequestRejected:
     """The object violates rules of its kind. Only the first problems are listed if there are too many."""
-    problems = _told(problems)
+    problems = _first_problems(problems)
     # Repeated sentences are omitted; the causes are complete.
-    told = list(dict.fromkeys(str(problem) for problem in problems))
-    words = told[0] if len(told) == 1 else f"[{', '.join(told)}]"
+    sentences = list(dict.fromkeys(str(problem) for problem in problems))
+    words = sentences[0] if len(sentences) == 1 else f"[{', '.join(sentences)}]"
     subject = f"{kind.kind}.{kind.group}" if kind.group else kind.kind
     causes = tuple(
         StatusCause(reason=problem.reason, message=problem.message, field=problem.path) for problem in problems
@@ -128,7 +128,7 @@ def invalid(kind: GroupVersionKind | GroupKind, name: str, problems: Sequence[Fi
     return _failure(422, "Invalid", f'{subject} "{name}" is invalid: {words}', details)
 
 
-def _told(problems: Sequence[FieldProblem]) -> Sequence[FieldProblem]:
+def _first_problems(problems: Sequence[FieldProblem]) -> Sequence[FieldProblem]:
     """The first problems, limited so that an answer is no longer than a body may be."""
     if len(problems) <= 1:
         return problems

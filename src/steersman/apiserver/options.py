@@ -83,7 +83,7 @@ def builtin_kinds(kinds: Iterable[GroupVersion | GroupVersionKind | str] | None,
 
 def _chosen(kinds: Iterable[GroupVersion | GroupVersionKind | str]) -> dict[GroupVersion, set[str]]:
     """The chosen kinds of each group-version; empty for all."""
-    known = {str(each): each for each in builtin.all_group_versions()}
+    known = {str(version): version for version in builtin.all_group_versions()}
     chosen: dict[GroupVersion, set[str]] = {}
     for each in kinds:
         group_version, _, kind = str(each).partition(" ")

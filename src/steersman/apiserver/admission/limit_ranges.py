@@ -72,35 +72,35 @@ async def _stored(attributes: Attributes) -> list[_Limits]:
 
 
 def _fill(pod: Tree, limits: list[Tree]) -> None:
-    own = [each for each in limits if each.get("type") == "Container"]
+    own = [limit for limit in limits if limit.get("type") == "Container"]
     defaults: dict[str, dict[str, str]] = {"requests": {}, "limits": {}}
     for each in own:
         defaults["requests"] |= inner(each, "defaultRequest")
         defaults["limits"] |= inner(each, "default")
-    told: list[str] = []
+    changes: list[str] = []
     spec = subtree(pod, "spec")
     for sort, field in (("container", "containers"), ("init container", "initContainers")):
         for container in items(spec, field):
-            told += _filled(container, defaults, f"{sort} {container.get('name', '')}")
-    if told:
+            changes += _filled(container, defaults, f"{sort} {container.get('name', '')}")
+    if changes:
         metadata(pod)["annotations"] = inner(metadata(pod), "annotations") | {
-            _ANNOTATION: f"LimitRanger plugin set: {'; '.join(told)}"
+            _ANNOTATION: f"LimitRanger plugin set: {'; '.join(changes)}"
         }
 
 
 def _filled(container: Tree, defaults: Mapping[str, Mapping[str, str]], whose: str) -> list[str]:
     """Set the missing resources of a container. Returns a description of each change."""
-    told: list[str] = []
+    changes: list[str] = []
     resources: Tree = dict(inner(container, "resources"))
     for field, word in (("requests", "request"), ("limits", "limit")):
         given = inner(resources, field)
         added = {name: amount for name, amount in defaults[field].items() if name not in given}
         if added:
             resources[field] = given | added
-            told.append(f"{', '.join(sorted(added))} {word} for {whose}")
-    if told:
+            changes.append(f"{', '.join(sorted(added))} {word} for {whose}")
+    if changes:
         container["resources"] = resources
-    return told
+    return changes
 
 
 def _distinct_problems(resource: str, obj: Tree, limits: list[Tree]) -> list[str]:

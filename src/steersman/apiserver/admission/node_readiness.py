@@ -22,7 +22,7 @@ class NodeTaints(Plugin):
             return
         spec: Tree = attributes.obj.setdefault("spec", {})
         taints = items(spec, "taints")
-        if not any((each.get("key"), each.get("effect")) == (_NOT_READY, "NoSchedule") for each in taints):
+        if not any((taint.get("key"), taint.get("effect")) == (_NOT_READY, "NoSchedule") for taint in taints):
             spec["taints"] = [*taints, {"key": _NOT_READY, "effect": "NoSchedule"}]
 
 

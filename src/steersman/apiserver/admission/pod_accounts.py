@@ -49,7 +49,7 @@ class PodAccounts(Plugin):
             if _mounts_token(spec, account):
                 _mount_token(spec)
             if account.get("imagePullSecrets") and not items(spec, "imagePullSecrets"):
-                spec["imagePullSecrets"] = [dict(each) for each in account["imagePullSecrets"]]
+                spec["imagePullSecrets"] = [dict(secret) for secret in account["imagePullSecrets"]]
         await self.validate(attributes)
 
     async def validate(self, attributes: Attributes) -> None:
@@ -88,7 +88,7 @@ def _validate_mirror(attributes: Attributes, spec: Tree) -> None:
         raise attributes.refused("a mirror pod may not reference service accounts")
     if has_secrets(spec):
         raise attributes.refused("a mirror pod may not reference secrets")
-    sources = (source for each in items(spec, "volumes") for source in items(inner(each, "projected"), "sources"))
+    sources = (source for volume in items(spec, "volumes") for source in items(inner(volume, "projected"), "sources"))
     if any(source.get("serviceAccountToken") is not None for source in sources):
         raise attributes.refused("a mirror pod may not use ServiceAccountToken volume projections")
 
@@ -115,7 +115,7 @@ def _mounts_token(spec: Tree, account: Tree) -> bool:
 
 def _mount_token(spec: Tree) -> None:
     volumes = items(spec, "volumes")
-    existing = next((each["name"] for each in volumes if str(each.get("name")).startswith(_VOLUME)), None)
+    existing = next((volume["name"] for volume in volumes if str(volume.get("name")).startswith(_VOLUME)), None)
     name = existing or f"{_VOLUME}{name_suffix()}"
     without = list(_without_mount((*items(spec, "initContainers"), *items(spec, "containers"))))
     for container in without:

@@ -12,12 +12,12 @@ _REFERENCES = ("secretRef", "nodePublishSecretRef")
 
 def has_secrets(spec: Tree) -> bool:
     """Whether a Pod uses any Secret."""
-    if any(each.get("name") for each in items(spec, "imagePullSecrets")):
+    if any(secret.get("name") for secret in items(spec, "imagePullSecrets")):
         return True
     fields = ("initContainers", "containers", "ephemeralContainers")
-    if any(name for field in fields for each in items(spec, field) for _, name in _of_container(each)):
+    if any(name for field in fields for item in items(spec, field) for _, name in _of_container(item)):
         return True
-    return any(_of_volume(each) for each in items(spec, "volumes"))
+    return any(_of_volume(volume) for volume in items(spec, "volumes"))
 
 
 def _of_volume(volume: Tree) -> bool:
@@ -74,7 +74,7 @@ def _unlisted(containers: Iterable[Tree], word: str, account: Tree) -> str:
 
 
 def _names(account: Tree, field: str) -> set[str]:
-    return {each.get("name", "") for each in items(account, field)}
+    return {item.get("name", "") for item in items(account, field)}
 
 
 def _not_listed(account: str) -> str:

@@ -33,5 +33,5 @@ class UnsupportedFeatures(Plugin):
         name = (definition.gvk.group, definition.resource)
         if (why := REFUSED.get(name)) is not None:
             raise attributes.refused(why)
-        if (told := WARNED.get(name)) is not None:
-            attributes.warn(told)
+        if (warning := WARNED.get(name)) is not None:
+            attributes.warn(warning)

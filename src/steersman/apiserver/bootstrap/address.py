@@ -36,7 +36,7 @@ async def publish_address(registry: ResourceRegistry, storage: Storage, host: st
 
 
 def _services() -> list[ResourceTemplates]:
-    return [each for each in read_templates("objects") if each.resource == "services"]
+    return [template for template in read_templates("objects") if template.resource == "services"]
 
 
 def _set(definition: Definition, tree: Tree, address: IPv4Address | IPv6Address, port: int, authority: str) -> None:

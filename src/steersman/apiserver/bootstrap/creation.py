@@ -57,8 +57,8 @@ def _chosen(registry: ResourceRegistry, resource: ResourceTemplates) -> tuple[Te
     """The templates of a resource that apply to a server: an APIService only for a served group-version."""
     if resource.resource != "apiservices":
         return resource.templates
-    served = {f"{each.version}.{each.group}" for each in registry.group_versions()}
-    return tuple(each for each in resource.templates if each.key in served)
+    served = {f"{version.version}.{version.group}" for version in registry.group_versions()}
+    return tuple(template for template in resource.templates if template.key in served)
 
 
 async def _is_taken(storage: Storage, template: Template) -> bool:

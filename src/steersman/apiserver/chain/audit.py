@@ -48,22 +48,22 @@ class Audit:
         try:
             reply = await next_(request)
         except RequestRejected as refused:
-            self._tell(audit_event, request, user, "ResponseComplete", refused.status)
+            self._report(audit_event, request, user, "ResponseComplete", refused.status)
             raise refused.with_headers(("Audit-Id", audit_event["auditID"])) from None
         except Exception:
-            self._tell(audit_event, request, user, "Panic", internal("the request could not be served").status)
+            self._report(audit_event, request, user, "Panic", internal("the request could not be served").status)
             raise
         reply.headers = (*reply.headers, ("Audit-Id", audit_event["auditID"]))
         status = ApiStatus(code=reply.status)
         if isinstance(reply.body, bytes):
-            self._tell(audit_event, request, user, "ResponseComplete", status)
+            self._report(audit_event, request, user, "ResponseComplete", status)
             return reply
         if request.info.verb == "watch":
-            self._tell(audit_event, request, user, "ResponseStarted", status)
-        reply.body = self._told_at_end(reply.body, audit_event, request, user, status)
+            self._report(audit_event, request, user, "ResponseStarted", status)
+        reply.body = self._reported_at_end(reply.body, audit_event, request, user, status)
         return reply
 
-    async def _told_at_end(
+    async def _reported_at_end(
         self, body: AsyncIterable[bytes], audit_event: Tree, request: ServerRequest, user: User, status: ApiStatus
     ) -> AsyncGenerator[bytes]:
         pieces = aiter(body)
@@ -74,16 +74,21 @@ class Audit:
             # An iterator that is abandoned early keeps its resources until it is closed.
             if (finish := getattr(pieces, "aclose", None)) is not None:
                 await finish()
-            self._tell(audit_event, request, user, "ResponseComplete", status)
+            self._report(audit_event, request, user, "ResponseComplete", status)
 
-    def _tell(self, audit_event: Tree, request: ServerRequest, user: User, stage: str, status: ApiStatus) -> None:
-        told = {**audit_event, "stage": stage, "responseStatus": _status(status), "stageTimestamp": _time(utc_now())}
-        told["user"] = user_tree(user)
+    def _report(self, audit_event: Tree, request: ServerRequest, user: User, stage: str, status: ApiStatus) -> None:
+        completed = {
+            **audit_event,
+            "stage": stage,
+            "responseStatus": _status(status),
+            "stageTimestamp": _time(utc_now()),
+        }
+        completed["user"] = user_tree(user)
         if request.user is not user:
-            told["impersonatedUser"] = user_tree(request.user)
+            completed["impersonatedUser"] = user_tree(request.user)
         if request.annotations:
-            told["annotations"] = dict(request.annotations)
-        self._hook(told)
+            completed["annotations"] = dict(request.annotations)
+        self._hook(completed)
 
 
 class AuthenticationAudit:

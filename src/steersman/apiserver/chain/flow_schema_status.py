@@ -39,7 +39,7 @@ async def write_condition(storage: Storage, record: Record, condition: dict[str,
     tree["status"] = {"conditions": [made | {name: condition[name] for name in ("reason", "message")}]}
     metadata: Tree = tree["metadata"]
     entries: list[Tree] = metadata.get("managedFields") or []
-    others = [each for each in entries if each.get("manager") != _MANAGER]
+    others = [entry for entry in entries if entry.get("manager") != _MANAGER]
     metadata["managedFields"] = [_entry(tree["apiVersion"], time), *others]
     with suppress(StorageError):
         await storage.put(record.key, encode_stored(tree), expect=record.modified)

@@ -25,11 +25,11 @@ _PARSED_MAX = 500
 
 def columns_of(version: Tree) -> tuple[Column, ...]:
     """The columns of a version of a definition."""
-    told: list[Tree] | None = version.get("additionalPrinterColumns")
-    if not told:
+    declared: list[Tree] | None = version.get("additionalPrinterColumns")
+    if not declared:
         return (CUSTOM_AGE_COLUMN,)
     columns: list[Column] = []
-    for number, column in enumerate(told):
+    for number, column in enumerate(declared):
         path = JsonPath(column["jsonPath"])
         if number < _PARSED_MAX and not path.is_valid:
             break

@@ -138,9 +138,9 @@ class Versions:
         metadata_made: Any = converted.get("metadata")
         if not isinstance(metadata_made, dict):
             raise self._failed(source, "the converted object has no metadata")
-        told = cast("Tree", metadata_made)
+        new_metadata = cast("Tree", metadata_made)
         kept = {name: value for name, value in metadata.items() if name not in _CONVERTED}
-        changed = {name: told[name] for name in _CONVERTED if told.get(name)}
+        changed = {name: new_metadata[name] for name in _CONVERTED if new_metadata.get(name)}
         for name, texts in changed.items():
             if not isinstance(texts, dict) or not all(isinstance(each, str) for each in cast("Tree", texts).values()):
                 raise self._failed(source, f"metadata.{name} of the converted object is not a map of strings")

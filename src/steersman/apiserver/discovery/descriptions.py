@@ -39,16 +39,16 @@ def _metadata() -> dict[str, dict[str, str]]:
 @cache
 def common_fields() -> dict[str, str]:
     """The descriptions of the fields that all objects have."""
-    told = _metadata()["TypeMeta"] | _metadata()["PartialObjectMetadata"]
-    return {name: told[name] for name in ("apiVersion", "kind", "metadata")}
+    texts = _metadata()["TypeMeta"] | _metadata()["PartialObjectMetadata"]
+    return {name: texts[name] for name in ("apiVersion", "kind", "metadata")}
 
 
 def describe(name: str) -> Description:
     """The description of a definition such as ``io.k8s.api.core.v1.Container``; empty if there is none."""
     package, _, short = name.rpartition(".")
     if package == _META and short in _metadata():
-        told = _metadata()[short]
-        return Description(told[""], {field: said for field, said in told.items() if field})
+        texts = _metadata()[short]
+        return Description(texts[""], {field: said for field, said in texts.items() if field})
     own = _metadata()["metadata"].get(name)
     known = {} if own is None else {"metadata": own}
     cls = kinds.class_of_definition(name)

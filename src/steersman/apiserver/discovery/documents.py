@@ -122,5 +122,5 @@ def _response_kind(definition: Definition, gvk: GroupVersionKind) -> Tree:
 
 
 def _names(definition: Definition) -> dict[str, Any]:
-    told = {"shortNames": definition.short_names, "categories": definition.categories}
-    return {name: value for name, value in told.items() if value}
+    names = {"shortNames": definition.short_names, "categories": definition.categories}
+    return {name: value for name, value in names.items() if value}

@@ -136,25 +136,25 @@ class Health:
 
     async def _all(self, request: ServerRequest) -> ServerResponse:
         excluded = {value for name, value in request.wire.query if name == "exclude"}
-        told: list[str] = []
+        lines: list[str] = []
         failed = False
         for check in self.checks:
             if check.name in excluded:
                 excluded.discard(check.name)
-                told.append(f"[+]{check.name} excluded: ok\n")
+                lines.append(f"[+]{check.name} excluded: ok\n")
             elif await _failure(check) is None:
-                told.append(f"[+]{check.name} ok\n")
+                lines.append(f"[+]{check.name} ok\n")
             else:
                 failed = True
-                told.append(f"[-]{check.name} failed: reason withheld\n")
+                lines.append(f"[-]{check.name} failed: reason withheld\n")
         if excluded:
             names = ",".join(f'"{name}"' for name in sorted(excluded))
-            told.append(f"warn: some health checks cannot be excluded: no matches for {names}\n")
+            lines.append(f"warn: some health checks cannot be excluded: no matches for {names}\n")
         if failed:
-            return _error(f"{''.join(told)}{self.name} check failed")
+            return _error(f"{''.join(lines)}{self.name} check failed")
         if not any(name == "verbose" for name, _ in request.wire.query):
             return ServerResponse(status=200, headers=_SNIFFLESS, body=b"ok")
-        body = f"{''.join(told)}{self.name} check passed\n"
+        body = f"{''.join(lines)}{self.name} check passed\n"
         return ServerResponse(status=200, headers=_SNIFFLESS, body=body.encode())
 
 

@@ -62,8 +62,10 @@ class OpenApi:
 
         def make() -> bytes:
             paths = {
-                group_version_path(each.group, each.version)[1:]: {"serverRelativeURL": _address(snapshot, each)}
-                for each in snapshot.group_versions()
+                group_version_path(version.group, version.version)[1:]: {
+                    "serverRelativeURL": _address(snapshot, version)
+                }
+                for version in snapshot.group_versions()
             }
             return _encode({"paths": {path: paths[path] for path in sorted(paths)}})
 

@@ -115,10 +115,10 @@ class WholeForm(Form):
 
 def _told_of_custom(meta: ListMetadata) -> Tree:
     """The metadata of a list of custom resources, which always holds ``continue``."""
-    told: Tree = {"continue": meta.continue_}
+    metadata: Tree = {"continue": meta.continue_}
     if meta.remaining_item_count is not None:
-        told["remainingItemCount"] = meta.remaining_item_count
-    return told | {"resourceVersion": meta.resource_version}
+        metadata["remainingItemCount"] = meta.remaining_item_count
+    return metadata | {"resourceVersion": meta.resource_version}
 
 
 class BetaForm(Form):
@@ -176,7 +176,7 @@ def print_bookmark(
 ) -> bytes:
     """The object of a bookmark."""
     metadata: dict[str, object] = {"resourceVersion": str(revision)}
-    told = (annotations or {}) | ({"k8s.io/initial-events-end": "true"} if ends_initial else {})
-    if told:
-        metadata["annotations"] = told
+    shown = (annotations or {}) | ({"k8s.io/initial-events-end": "true"} if ends_initial else {})
+    if shown:
+        metadata["annotations"] = shown
     return _encode({"kind": kind, "apiVersion": api_version, "metadata": metadata} | (blank or {}))

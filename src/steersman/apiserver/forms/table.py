@@ -156,8 +156,10 @@ class TableForm(Form):
         record = served(self.definition, record)
         obj = decode_stored(record)
         cells = tuple(_cell(column, obj) for column in columns_of(self.definition))
-        told = self.definition.row_conditions
-        conditions = tuple(TableRowCondition(**each) for each in told(obj)) if told is not None else ()
+        conditions_of = self.definition.row_conditions
+        conditions = (
+            tuple(TableRowCondition(**each) for each in conditions_of(obj)) if conditions_of is not None else ()
+        )
         match self._include:
             case "None":
                 return TableRow(cells=cells, conditions=conditions)

@@ -41,7 +41,7 @@ _REFERENCES: dict[str, Kind] = {
     "io.k8s.apimachinery.pkg.util.intstr.IntOrString": "int-or-string",
 }
 #: Fields whose rules distinguish empty from absent.
-_TOLD_APART = {
+_DISTINGUISHED = {
     ("io.k8s.api.core.v1.Secret", "data"),
     ("io.k8s.api.core.v1.ConfigMap", "binaryData"),
     ("io.k8s.api.autoscaling.v2.HPAScalingRules", "policies"),
@@ -83,13 +83,13 @@ class Shape:
     @cached_property
     def fields(self) -> dict[str, Place]:
         """The fields of a struct."""
-        told = _go_types().types.get(self.definition, {})
+        types = _go_types().types.get(self.definition, {})
         omitted = _go_types().omitted.get(self.definition, ())
         properties: dict[str, Tree] = self._node.get("properties") or {}
         found: dict[str, Place] = {}
         for name, node in properties.items():
-            go, *embedded = told.get(name, [""])
-            is_omitted = name in omitted and (self.definition, name) not in _TOLD_APART
+            go, *embedded = types.get(name, [""])
+            is_omitted = name in omitted and (self.definition, name) not in _DISTINGUISHED
             found[name] = Place(_shape(node, go), tuple(embedded), is_omitted)
         return found
 

@@ -127,7 +127,7 @@ class AccountTokens:
     def read(self, token: str, audiences: Sequence[str] = (AUDIENCE,)) -> Reviewed:
         """The claims of a token, without checking that its objects exist."""
         claims = self._claims(token)
-        found = [each for each in audiences if each in claims.aud]
+        found = [audience for audience in audiences if audience in claims.aud]
         if not found:
             what = f"token audiences {_go_list(claims.aud)} is invalid for the target audiences {_go_list(audiences)}"
             raise NotAccepted(what)

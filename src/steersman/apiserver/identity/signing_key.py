@@ -92,8 +92,8 @@ class SigningKey:
         numbers = public.public_numbers()
         point = {name: encoded(value.to_bytes(_HALF, "big")) for name, value in (("x", numbers.x), ("y", numbers.y))}
         kid = encoded(hashlib.sha256(der).digest()).decode()
-        told = {"use": "sig", "kty": "EC", "kid": kid, "crv": "P-256", "alg": "ES256"}
-        return told | {name: value.decode() for name, value in point.items()}
+        key = {"use": "sig", "kty": "EC", "kid": kid, "crv": "P-256", "alg": "ES256"}
+        return key | {name: value.decode() for name, value in point.items()}
 
     @cached_property
     def _private(self) -> EllipticCurvePrivateKey | None:

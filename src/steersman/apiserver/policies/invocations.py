@@ -46,5 +46,5 @@ async def invocations(registry: ResourceRegistry, bound: BoundPolicy[Any], subje
         except (InvalidParams, RequestRejected) as problem:
             found.append(Invocation(binding, problem=f"failed to configure binding: {problem}"))
             continue
-        found += [Invocation(binding, target, each) for each in params]
+        found += [Invocation(binding, target, param) for param in params]
     return found

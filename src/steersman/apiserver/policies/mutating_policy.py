@@ -40,9 +40,9 @@ class MutatingPolicy(Policy):
         self.reinvoked = spec.get("reinvocationPolicy") == "IfNeeded"
         #: Patch type, expression, and the most bytes that copies in a JSON patch can add.
         self.mutations: list[tuple[str, CompiledExpression, int]] = []
-        for each in spec.get("mutations") or ():
-            sort: str = each["patchType"]
-            expression: str = each[_FIELDS[sort]]["expression"].strip()
+        for mutation in spec.get("mutations") or ():
+            sort: str = mutation["patchType"]
+            expression: str = mutation[_FIELDS[sort]]["expression"].strip()
             growth = growth_of(expression.encode()) if sort == "JSONPatch" else 0
             self.mutations.append((sort, self.environment.compiled(expression, _WANTED[sort]), growth))
 
@@ -61,7 +61,7 @@ class MutatingPolicy(Policy):
 
 
 def _json_patched(obj: Tree, operations: Any) -> Any:
-    given = [copied(each) for each in cast("list[Any]", operations)]
+    given = [copied(operation) for operation in cast("list[Any]", operations)]
     try:
         return apply_patch(copied(obj), completed(given))
     except JsonPatchTestFailed:
@@ -94,8 +94,8 @@ def _check_names(made: Any, expected: str) -> None:
             _check_names(each, expected)
     elif isinstance(made, MadeObject):
         if made.kind != expected:
-            told = f"unexpected type name {quoted(made.kind)}, expected {quoted(expected)}"
-            raise MutationFailed(f"type mismatch: {told}, which matches field name path from root Object type")
+            mismatch = f"unexpected type name {quoted(made.kind)}, expected {quoted(expected)}"
+            raise MutationFailed(f"type mismatch: {mismatch}, which matches field name path from root Object type")
         for name, value in made.items():
             _check_names(value, f"{expected}.{name}")
 

@@ -154,7 +154,7 @@ def _problems(policy: MutatingPolicy, binding: Binding | None, why: str, reason:
 
 
 def _denied(attributes: Attributes, problems: list[_Problem]) -> RequestRejected:
-    causes = tuple(StatusCause(message=each.message) for each in problems)
+    causes = tuple(StatusCause(message=problem.message) for problem in problems)
     refused = attributes.refused("", causes)
     first = problems[0]
     return RequestRejected(msgspec.structs.replace(refused.status, message=first.message, reason=first.reason))

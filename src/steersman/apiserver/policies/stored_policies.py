@@ -61,7 +61,7 @@ class StoredPolicies(Generic[_P]):
             found: list[BoundPolicy[_P]] = []
             for record in page.records:
                 name = record.key.removeprefix(prefix)
-                own = [each for each in bindings if each.policy == name]
+                own = [binding for binding in bindings if binding.policy == name]
                 if name != record.key and own:
                     found.append(BoundPolicy(self._make(decode_stored(record)), own))
             self._policies, self._versions = found, versions

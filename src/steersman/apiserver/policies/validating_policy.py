@@ -52,16 +52,18 @@ class ValidatingPolicy(Policy):
         environment = self.environment
         self._validations = [
             _Validation(
-                environment.compiled(each["expression"], "bool"),
-                environment.compiled(each["messageExpression"], "string") if each.get("messageExpression") else None,
-                (each.get("message") or "").strip(),
-                each.get("reason") or "Invalid",
+                environment.compiled(validation["expression"], "bool"),
+                environment.compiled(validation["messageExpression"], "string")
+                if validation.get("messageExpression")
+                else None,
+                (validation.get("message") or "").strip(),
+                validation.get("reason") or "Invalid",
             )
-            for each in spec.get("validations") or ()
+            for validation in spec.get("validations") or ()
         ]
         self._annotations: list[tuple[str, CompiledExpression]] = [
-            (each["key"], environment.compiled(each["valueExpression"].strip(), "string", "null_type"))
-            for each in spec.get("auditAnnotations") or ()
+            (annotation["key"], environment.compiled(annotation["valueExpression"].strip(), "string", "null_type"))
+            for annotation in spec.get("auditAnnotations") or ()
         ]
 
     def verdict(self, values: dict[str, Any]) -> PolicyVerdict:

@@ -99,14 +99,14 @@ class _Evaluation:
                 by = f"ValidatingAdmissionPolicy '{policy.name}' with binding '{binding.name}'"
                 attributes.warn(f"Validation failed for {by}: {denial.message}")
             else:
-                told = {
+                failure = {
                     "message": denial.message,
                     "policy": policy.name,
                     "binding": binding.name,
                     "expressionIndex": denial.number,
                     "validationActions": binding.actions,
                 }
-                attributes.request.annotations.setdefault(_FAILURE, printed_json([told]))
+                attributes.request.annotations.setdefault(_FAILURE, printed_json([failure]))
 
     def _reject(self, policy: ValidatingPolicy, binding: Binding | None, why: str, reason: str) -> None:
         by = f"ValidatingAdmissionPolicy '{policy.name}'"

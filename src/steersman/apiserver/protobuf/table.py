@@ -32,8 +32,8 @@ def rows(package: str, message: str) -> Iterator[Row]:
     """The fields of a message, by number."""
     number = 0
     for word in _table()[package][message].split():
-        told, equals, rest = word.partition("=")
-        number = int(told) if equals else number + 1
+        position, equals, rest = word.partition("=")
+        number = int(position) if equals else number + 1
         name, _, go = (rest if equals else word).partition(":")
         optional = name.endswith("?")
         name = name.removesuffix("?")

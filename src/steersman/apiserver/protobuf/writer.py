@@ -331,7 +331,7 @@ def _schema_or(shape: Shape) -> _Write:
         if isinstance(value, list):
             items = cast("list[Any]", value)
             return b"".join(
-                [delimited(b"\x12", _text(each) if isinstance(each, str) else schema(each)) for each in items]
+                [delimited(b"\x12", _text(item) if isinstance(item, str) else schema(item)) for item in items]
             )
         return (b"\x08\x01" if value else b"\x08\x00") if has_flag else b""
 

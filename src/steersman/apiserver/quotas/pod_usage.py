@@ -118,7 +118,11 @@ def _effective(container: Tree, known: Tree, field: Literal["requests", "limits"
 
 def _is_infeasible(status: Tree) -> bool:
     """Whether the Node cannot fulfill the resize of a Pod."""
-    pending = (each.get("reason") for each in items(status, "conditions") if each.get("type") == "PodResizePending")
+    pending = (
+        condition.get("reason")
+        for condition in items(status, "conditions")
+        if condition.get("type") == "PodResizePending"
+    )
     return next(pending, None) == "Infeasible"
 
 

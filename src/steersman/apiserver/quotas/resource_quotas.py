@@ -75,7 +75,7 @@ class ResourceQuotas(Plugin):
         for _ in range(_ATTEMPTS):
             page = await self._backend.storage.list(_prefix(attributes.namespace))
             quotas = [Quota(decode_stored(record)) for record in page.records]
-            found = charges([each for each in quotas if again is None or each.name in again], rules, attributes)
+            found = charges([quota for quota in quotas if again is None or quota.name in again], rules, attributes)
             if attributes.dry_run:
                 return
             again = {}

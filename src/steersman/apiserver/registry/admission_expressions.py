@@ -111,7 +111,7 @@ class Conditions:
 
     def __init__(self, expressions: list[str], *, params: bool = False) -> None:
         self._environment = conditions_environment(params=params)
-        self._compiled = [self._environment.compiled(each, "bool") for each in expressions]
+        self._compiled = [self._environment.compiled(expression, "bool") for expression in expressions]
 
     def verdict(self, values: dict[str, Any]) -> tuple[bool, str]:
         """Whether all conditions hold, and the error if that cannot be decided."""

@@ -79,7 +79,7 @@ async def serve(
         authentication = next(handler for handler in server.chain if isinstance(handler, Authentication))
         if token is not None:
             authentication.add_token(token, User(name=ADMIN, groups=(MASTERS,)))
-        _tell_users_apart(server, authentication)
+        _identify_users(server, authentication)
         place = Path(folder)
         issued, admin = await _issued(place, host, token, certificates)
         tls = ServerTls(
@@ -127,7 +127,7 @@ async def _issued(
     return own, authority.client(ADMIN, groups=(MASTERS,)) if token is None else token
 
 
-def _tell_users_apart(server: ApiServer, authentication: Authentication) -> None:
+def _identify_users(server: ApiServer, authentication: Authentication) -> None:
     """Let the limits identify the user of a request."""
     for handler in server.chain:
         if isinstance(handler, RequestLimits):

@@ -61,7 +61,7 @@ class Webhook:
         self.reinvoked = tree.get("reinvocationPolicy") == "IfNeeded"
         self.review_versions: list[str] = tree.get("admissionReviewVersions") or []
         conditions: list[Tree] = tree.get("matchConditions") or []
-        self.condition_texts: list[str] = [each["expression"] for each in conditions]
+        self.condition_texts: list[str] = [condition["expression"] for condition in conditions]
         self.conditions = Conditions(self.condition_texts) if conditions else None
 
 
@@ -103,9 +103,9 @@ def _read(records: list[Record], prefix: str) -> tuple[Webhook, ...]:
         tree = decode_stored(record)
         name: str = tree["metadata"]["name"]
         seen: dict[str, int] = {}
-        for each in tree.get("webhooks") or ():
-            number = seen[each["name"]] = seen.get(each["name"], -1) + 1
-            found.append(Webhook(name, number, each))
+        for webhook in tree.get("webhooks") or ():
+            number = seen[webhook["name"]] = seen.get(webhook["name"], -1) + 1
+            found.append(Webhook(name, number, webhook))
     return tuple(found)
 
 

@@ -179,9 +179,9 @@ def _checked(status: int, content_type: str, answer: bytes) -> bytes:
         if not answer:
             raise CallFailed(f"0-length response with status code: {status} and content type: {content_type}")
         return answer
-    told = decode_status(answer)
-    if told is not None and told.status == "Failure":
-        raise CallFailed(told.message)
+    rejection = decode_status(answer)
+    if rejection is not None and rejection.status == "Failure":
+        raise CallFailed(rejection.message)
     is_text = content_type.startswith("text/")
     words = answer[:_SHOWN_MAX].decode("utf-8", "replace").strip() if is_text else "unknown"
     if status in {403, 415}:

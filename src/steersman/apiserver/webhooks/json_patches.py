@@ -26,7 +26,7 @@ _OPERATIONS: Final = frozenset({"add", "remove", "replace", "move", "copy", "tes
 
 def completed(operations: list[Any]) -> list[Any]:
     """Operations as Go reads them: a missing value is null."""
-    return [{"value": None, **each} if _name(each) in _WITH_VALUE else each for each in operations]
+    return [{"value": None, **operation} if _name(operation) in _WITH_VALUE else operation for operation in operations]
 
 
 def _name(operation: Any) -> str:
@@ -55,9 +55,9 @@ def apply_patch(document: Any, operations: list[Any]) -> Any:
 def _parsed(operations: list[Any]) -> tuple[list[Operation], str]:
     """The operations before the first malformed one, and what is wrong with that one."""
     parsed: list[Operation] = []
-    for each in operations:
+    for operation in operations:
         try:
-            parsed.append(msgspec.convert(each, Operation))
+            parsed.append(msgspec.convert(operation, Operation))
         except msgspec.ValidationError as error:
             return parsed, f"not a JSON patch: {error}"
     return parsed, ""
@@ -91,13 +91,13 @@ def _transfer_words(document: Any, op: str, source: str, path: str) -> str:
     if parent is None:
         return f"{op} operation does not apply: doc is missing from path: {source}: {_MISSING}"
     if not _holds(parent, key):
-        told = f"error in copy for from: '{source}'" if op == "copy" else f"error in move for path: '{key}'"
-        return f"{told}: {_entry_words(parent, key)}"
+        failure = f"error in copy for from: '{source}'" if op == "copy" else f"error in move for path: '{key}'"
+        return f"{failure}: {_entry_words(parent, key)}"
     parent, key = _parent(document, path), _last(path)
     if parent is None:
         return f"{op} operation does not apply: doc is missing destination path: {path}: {_MISSING}"
-    told = "error while adding value during copy" if op == "copy" else f"error in move for path: '{path}'"
-    return f"{told}: {_entry_words(parent, key)}"
+    failure = "error while adding value during copy" if op == "copy" else f"error in move for path: '{path}'"
+    return f"{failure}: {_entry_words(parent, key)}"
 
 
 def _last(path: str) -> str:

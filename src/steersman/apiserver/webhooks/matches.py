@@ -103,7 +103,7 @@ def ruled(
     if not is_equivalent:
         return None
     others = equivalents(registry, definition)
-    return next((each for rule in rules for each in others if matches(rule, each, subject)), None)
+    return next((other for rule in rules for other in others if matches(rule, other, subject)), None)
 
 
 #: The equivalents of each resource, with the revision of the registry at which they were found.

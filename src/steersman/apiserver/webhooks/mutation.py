@@ -78,8 +78,8 @@ class MutatingWebhooks(HookPlugin):
                 raise failed_calling(hook, failure) from None
             attributes.request.annotations.setdefault(f"failed-open.{_MUTATION}{where}", hook.name)
         finally:
-            told = {"configuration": hook.configuration, "webhook": hook.name, "mutated": changed}
-            attributes.request.annotations.setdefault(f"{_MUTATION}{where}", printed_json(told))
+            annotation = {"configuration": hook.configuration, "webhook": hook.name, "mutated": changed}
+            attributes.request.annotations.setdefault(f"{_MUTATION}{where}", printed_json(annotation))
         if changed:
             rounds.require()
             attributes.wants_reinvocation = True

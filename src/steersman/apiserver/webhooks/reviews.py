@@ -154,17 +154,17 @@ def read_verdict(body: bytes, uid: str, *, mutating: bool, version: str = "v1") 
 
 
 def _read_status(tree: Tree) -> ApiStatus:
-    told: Tree = {name: value for name, value in tree.items() if value is not None}
+    present: Tree = {name: value for name, value in tree.items() if value is not None}
     for name, (go_type, type_) in _STATUS_TYPES.items():
-        value: Any = told.get(name)
+        value: Any = present.get(name)
         if value is not None and (not isinstance(value, type_) or isinstance(value, bool)):
             given = f"number {value}" if type_ is int and isinstance(value, float) else json_type(value)
             raise _failed(cannot_unmarshal(given, go_type, f"Status.response.status.{name}"))
-    code: int = told.get("code", 0)
+    code: int = present.get("code", 0)
     if not -_INT32 <= code < _INT32:
         raise _failed(cannot_unmarshal(f"number {code}", "int32", "Status.response.status.code"))
     try:
-        return msgspec.convert(told, ApiStatus)
+        return msgspec.convert(present, ApiStatus)
     except msgspec.ValidationError as error:
         raise _failed(f"json: {error}") from None
 
@@ -241,7 +241,7 @@ def _check_texts(response: Tree) -> None:
         wrong = next((each for each in values if each is not None and not isinstance(each, str)), None)
         if wrong is not None:
             raise _failed(cannot_unmarshal(json_type(wrong), "string", f"AdmissionResponse.response.{name}"))
-    warnings[:] = [each or "" for each in warnings]
+    warnings[:] = [warning or "" for warning in warnings]
     annotations.update({name: value or "" for name, value in annotations.items()})
 
 

@@ -115,9 +115,9 @@ def _has_new_images(obj: Tree, old: Tree) -> bool:
     """Whether an update adds or removes containers or changes their images; nothing else can violate a level."""
     spec, before = inner(obj, "spec"), inner(old, "spec")
     for field in ("containers", "initContainers"):
-        if [each.get("image") for each in items(spec, field)] != [each.get("image") for each in items(before, field)]:
+        if [item.get("image") for item in items(spec, field)] != [item.get("image") for item in items(before, field)]:
             return True
-    images = {each.get("name"): each.get("image") for each in items(before, "ephemeralContainers")}
+    images = {container.get("name"): container.get("image") for container in items(before, "ephemeralContainers")}
     return any(
         each.get("name") not in images or images[each.get("name")] != each.get("image")
         for each in items(spec, "ephemeralContainers")
@@ -158,7 +158,7 @@ async def _warn_about_pods(attributes: Attributes, level: LevelVersion) -> None:
     found: dict[str, list[str]] = {}
     for number, record in enumerate(page.records[:_PODS_MAX], start=1):
         pod = decode_stored(record)
-        if words := ", ".join(each.reason for each in violations(CheckedPod(pod), level)):
+        if words := ", ".join(violation.reason for violation in violations(CheckedPod(pod), level)):
             found.setdefault(words, []).append(pod["metadata"]["name"])
         if number % _PODS_AT_ONCE == 0:
             await asyncio.sleep(0)

@@ -67,22 +67,22 @@ def _capabilities(pod: CheckedPod) -> Violation | None:
     def added(security: Tree) -> set[str]:
         return set(items(inner(security, "capabilities"), "add")) - {"NET_BIND_SERVICE"}
 
-    told: list[str] = []
+    failures: list[str] = []
     keeping = pod.named(lambda security: "ALL" not in items(inner(security, "capabilities"), "drop"))
     if keeping:
-        told.append(f'{counted("container", keeping)} must set securityContext.capabilities.drop=["ALL"]')
+        failures.append(f'{counted("container", keeping)} must set securityContext.capabilities.drop=["ALL"]')
     adding = pod.named(added)
     if adding:
         values = quoted_list(sorted(set(chain.from_iterable(map(added, pod.securities)))))
-        told.append(f"{counted('container', adding)} must not include {values} in securityContext.capabilities.add")
-    return Violation("unrestricted capabilities", "; ".join(told)) if told else None
+        failures.append(f"{counted('container', adding)} must not include {values} in securityContext.capabilities.add")
+    return Violation("unrestricted capabilities", "; ".join(failures)) if failures else None
 
 
 def _volumes(pod: CheckedPod) -> Violation | None:
     found = {
-        each["name"]: next((name for name in _RESTRICTED_VOLUMES if each.get(name) is not None), "unknown")
-        for each in items(pod.spec, "volumes")
-        if all(each.get(name) is None for name in _VOLUMES)
+        volume["name"]: next((name for name in _RESTRICTED_VOLUMES if volume.get(name) is not None), "unknown")
+        for volume in items(pod.spec, "volumes")
+        if all(volume.get(name) is None for name in _VOLUMES)
     }
     if not found:
         return None

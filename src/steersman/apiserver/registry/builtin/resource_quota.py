@@ -128,5 +128,5 @@ def _selector(spec: Tree) -> list[FieldProblem]:
                 problems.append(invalid(f"{path}.values", values, why))
         else:
             problems.append(invalid(f"{path}.operator", operator, "not a valid selector operator"))
-    scopes = [each.get("scopeName", "") for each in expressions]
+    scopes = [expression.get("scopeName", "") for expression in expressions]
     return problems + _conflicting(path, scopes, items(spec, "scopes"))

@@ -26,8 +26,8 @@ def _event_field(name: str, obj: Tree) -> str:
 
 
 def _event_source(obj: Tree) -> str:
-    told = to_core(obj)
-    return subtree(told, "source").get("component") or told.get("reportingComponent", "")
+    event = to_core(obj)
+    return subtree(event, "source").get("component") or event.get("reportingComponent", "")
 
 
 _ABOUT = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")

@@ -106,7 +106,9 @@ def _all(schema: Schema) -> Iterator[Schema]:
 
 def _is_established(crd: Tree) -> bool:
     conditions = items(inner(crd, "status"), "conditions")
-    return next((each["status"] == "True" for each in conditions if each["type"] == "Established"), False)
+    return next(
+        (condition["status"] == "True" for condition in conditions if condition["type"] == "Established"), False
+    )
 
 
 def _has_bad_bundle(crd: Tree) -> bool:

@@ -62,9 +62,9 @@ class CustomResourceDefinitionStrategy(BuiltinStrategy):
 
     def warnings(self, obj: Tree, old: Tree | None) -> list[str]:
         """Warnings about new formats without an effect."""
-        told = _unknown_formats(obj)
-        known: list[str] = [] if old is None or not told else _unknown_formats(old)
-        return [f"unrecognized format {quoted(name)}" for name in told if name not in known]
+        unknown = _unknown_formats(obj)
+        known: list[str] = [] if old is None or not unknown else _unknown_formats(old)
+        return [f"unrecognized format {quoted(name)}" for name in unknown if name not in known]
 
     def begin_deletion(self, obj: Tree) -> bool:
         """Wait for the deletion of the instances."""

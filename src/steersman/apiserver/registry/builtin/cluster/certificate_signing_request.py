@@ -116,7 +116,9 @@ def _set_times(conditions: list[Tree], old: Tree) -> None:
     for one in conditions:
         one["lastUpdateTime"] = one.get("lastUpdateTime") or time
         if not one.get("lastTransitionTime"):
-            same = [each for each in _conditions(old, one["type"]) if each.get("status") == one.get("status")]
+            same = [
+                condition for condition in _conditions(old, one["type"]) if condition.get("status") == one.get("status")
+            ]
             known = (each["lastTransitionTime"] for each in same if each.get("lastTransitionTime"))
             one["lastTransitionTime"] = next(known, time)
 

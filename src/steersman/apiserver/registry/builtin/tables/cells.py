@@ -80,24 +80,24 @@ def _lease(obj: Tree) -> list[Any]:
 
 
 def _event(obj: Tree) -> list[Any]:
-    told = to_core(obj)
-    first = since(told.get("firstTimestamp") or told.get("eventTime"))
-    last = since(told["lastTimestamp"]) if told.get("lastTimestamp") else first
-    count, series = told.get("count", 0) or 1, told.get("series")
+    event = to_core(obj)
+    first = since(event.get("firstTimestamp") or event.get("eventTime"))
+    last = since(event["lastTimestamp"]) if event.get("lastTimestamp") else first
+    count, series = event.get("count", 0) or 1, event.get("series")
     if series is not None:
         last, count = since(series.get("lastObservedTime")), series.get("count", 0)
-    about, source = subtree(told, "involvedObject"), subtree(told, "source")
+    about, source = subtree(event, "involvedObject"), subtree(event, "source")
     kind, named_ = about.get("kind", "").lower(), about.get("name", "")
-    component = source.get("component") or told.get("reportingComponent", "")
-    instance = source.get("host") or told.get("reportingInstance", "")
+    component = source.get("component") or event.get("reportingComponent", "")
+    instance = source.get("host") or event.get("reportingInstance", "")
     return [
         last,
-        told.get("type", ""),
-        told.get("reason", ""),
+        event.get("type", ""),
+        event.get("reason", ""),
         f"{kind}/{named_}" if named_ else kind,
         about.get("fieldPath", ""),
         f"{component}, {instance}" if instance else component,
-        told.get("message", "").strip(),
+        event.get("message", "").strip(),
         first,
         count,
         name(obj),

@@ -24,14 +24,14 @@ _SHOWN_MAX, _METRICS_MAX = 3, 2
 def _node(obj: Tree) -> list[Any]:
     spec, status = subtree(obj, "spec"), subtree(obj, "status")
     ready = [one.get("status") == "True" for one in items(status, "conditions") if one.get("type") == "Ready"]
-    told = ["Unknown"] if not ready else ["Ready" if ready[-1] else "NotReady"]
+    conditions = ["Unknown"] if not ready else ["Ready" if ready[-1] else "NotReady"]
     if spec.get("unschedulable"):
-        told.append("SchedulingDisabled")
+        conditions.append("SchedulingDisabled")
     info = inner(status, "nodeInfo")
     kernel, architecture = info.get("kernelVersion") or UNKNOWN, info.get("architecture")
     return [
         name(obj),
-        ",".join(told),
+        ",".join(conditions),
         ",".join(_roles(inner(metadata(obj), "labels"))) or NOTHING,
         age(obj),
         info.get("kubeletVersion", ""),
@@ -83,7 +83,7 @@ def _storage_class(obj: Tree) -> list[Any]:
 
 
 def _component_status(obj: Tree) -> list[Any]:
-    found: list[Tree] = [each for each in items(obj, "conditions") if each.get("type") == "Healthy"]
+    found: list[Tree] = [condition for condition in items(obj, "conditions") if condition.get("type") == "Healthy"]
     healthy: Tree = found[0] if found else {}
     status = "Unknown" if not healthy else "Healthy" if healthy.get("status") == "True" else "Unhealthy"
     return [name(obj), status, healthy.get("message", ""), healthy.get("error", "")]
@@ -196,14 +196,14 @@ def _service_cidr(obj: Tree) -> list[Any]:
 def _certificate_signing_request(obj: Tree) -> list[Any]:
     spec, status = subtree(obj, "spec"), subtree(obj, "status")
     types = {one.get("type") for one in items(status, "conditions")}
-    told = "Denied" if "Denied" in types else "Approved" if "Approved" in types else "Pending"
+    condition = "Denied" if "Denied" in types else "Approved" if "Approved" in types else "Pending"
     if "Failed" in types:
-        told += ",Failed"
+        condition += ",Failed"
     if status.get("certificate"):
-        told += ",Issued"
+        condition += ",Issued"
     seconds = spec.get("expirationSeconds")
     lasting = NOTHING if seconds is None else human(timedelta(seconds=seconds))
-    return [name(obj), age(obj), spec.get("signerName") or NOTHING, spec.get("username", ""), lasting, told]
+    return [name(obj), age(obj), spec.get("signerName") or NOTHING, spec.get("username", ""), lasting, condition]
 
 
 def _api_service(obj: Tree) -> list[Any]:
