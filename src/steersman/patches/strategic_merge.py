@@ -199,7 +199,7 @@ def _without(value: Any, is_dropped: Callable[[Any], bool], *, of_lists: bool) -
         return made
     if isinstance(value, list):
         items = cast("list[Any]", value)
-        kept = [_without(each, is_dropped, of_lists=of_lists) for each in items if not (of_lists and is_dropped(each))]
+        kept = [_without(item, is_dropped, of_lists=of_lists) for item in items if not (of_lists and is_dropped(item))]
         return items if len(kept) == len(items) and all(map(is_, kept, items)) else kept
     return value
 
@@ -235,24 +235,24 @@ def _hashed(items: Iterable[Any]) -> set[Any]:
 def _merge_ordered_lists(original: Tree, patch: Tree, place: _Place) -> None:
     """Merge the lists with a ``$setElementOrder``, and remove them from the patch."""
     for name in [name for name in patch if name.startswith(_ORDER)]:
-        told = patch.pop(name)
-        if not isinstance(told, list):
-            raise _bad_type("[]interface {}", told)
+        order = patch.pop(name)
+        if not isinstance(order, list):
+            raise _bad_type("[]interface {}", order)
         key = _after_slash(name, _ORDER, _BAD_ORDER)
-        merged = _ordered(original, patch, place, key, cast("list[Any]", told))
+        merged = _ordered(original, patch, place, key, cast("list[Any]", order))
         if merged is not None:
             original[key] = merged
             patch.pop(key, None)
 
 
-def _ordered(original: Tree, patch: Tree, place: _Place, key: str, told: list[Any]) -> list[Any] | None:
+def _ordered(original: Tree, patch: Tree, place: _Place, key: str, order: list[Any]) -> list[Any] | None:
     for each in (original, patch):
         if key in each and not isinstance(each[key], list):
             raise _bad_type("[]interface {}", each[key])
     ours: list[Any] = list(original.get(key) or ())
     theirs: list[Any] = patch.get(key) or []
     field = _list_field(place, key)
-    _check_order(theirs, told, field.merge_key)
+    _check_order(theirs, order, field.merge_key)
     if key not in original:
         if key not in patch:
             return None
@@ -261,18 +261,18 @@ def _ordered(original: Tree, patch: Tree, place: _Place, key: str, told: list[An
         merged = ours
     else:
         merged = _merged_list(ours, theirs, field, deletes=False)
-    present, others = _partition(merged, told, field.merge_key)
+    present, others = _partition(merged, order, field.merge_key)
     of_maps = _element_type(ours, theirs) == "map[string]interface {}"
-    return _interleaved(present, others, told, ours, field.merge_key, of_maps=of_maps)
+    return _interleaved(present, others, order, ours, field.merge_key, of_maps=of_maps)
 
 
-def _check_order(patch: list[Any], told: list[Any], merge_key: str) -> None:
+def _check_order(patch: list[Any], order: list[Any], merge_key: str) -> None:
     """Raise unless the items of a patch are in the order list, in the same order."""
-    if not told or not patch:
+    if not order or not patch:
         return
     kept = _split_deletions(patch)[0] if merge_key else patch
     at = 0
-    for item in told:
+    for item in order:
         while at < len(kept) and _is_directed(kept[at]):
             at += 1
         if at == len(kept):
@@ -280,7 +280,7 @@ def _check_order(patch: list[Any], told: list[Any], merge_key: str) -> None:
         at += _same_item(kept[at], item, merge_key)
     if at < len(kept):
         raise StrategicMergeError(
-            f"The order in patch list:\n{_shown(patch)}\n doesn't match {_ORDER} list:\n{_shown(told)}\n"
+            f"The order in patch list:\n{_shown(patch)}\n doesn't match {_ORDER} list:\n{_shown(order)}\n"
         )
 
 
@@ -398,7 +398,7 @@ def _partition(items: list[Any], by: list[Any], merge_key: str) -> tuple[list[An
 
 
 def _interleaved(
-    present: list[Any], others: list[Any], told: list[Any], live: list[Any], merge_key: str, *, of_maps: bool
+    present: list[Any], others: list[Any], order: list[Any], live: list[Any], merge_key: str, *, of_maps: bool
 ) -> list[Any]:
     """Both lists merged: those of the patch in its order, the rest in the live order, interleaved as in the live list."""
 
@@ -407,24 +407,24 @@ def _interleaved(
             return item
         return cast("Tree", item).get(merge_key) if isinstance(item, dict) else None
 
-    def index_in(order: list[Any]) -> Callable[[Any], int]:
-        places = Places(map(key_of, order))
+    def index_in(items: list[Any]) -> Callable[[Any], int]:
+        places = Places(map(key_of, items))
 
         def index(item: Any) -> int:
-            found = places.find(key_of(item))
-            return -1 if found is None else found
+            place = places.find(key_of(item))
+            return -1 if place is None else place
 
         return index
 
     if of_maps:
-        _check_keys(merge_key, present, told)
+        _check_keys(merge_key, present, order)
         _check_keys(merge_key, others, live)
-    place = index_in(live)
-    right, left = _sorted(present, index_in(told), of_maps=of_maps), _sorted(others, place, of_maps=of_maps)
+    live_index = index_in(live)
+    right, left = _sorted(present, index_in(order), of_maps=of_maps), _sorted(others, live_index, of_maps=of_maps)
     woven: list[Any] = []
     i = j = 0
     while i < len(left) and j < len(right):
-        first, second = place(left[i]), place(right[j])
+        first, second = live_index(left[i]), live_index(right[j])
         if 0 <= first < second:
             woven.append(left[i])
             i += 1

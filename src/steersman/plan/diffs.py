@@ -61,7 +61,7 @@ def _without_bookkeeping(tree: Tree | None) -> Tree | None:
         if not kept:
             del metadata["annotations"]
     if owners := metadata.get("ownerReferences"):
-        metadata["ownerReferences"] = [_owner(each) for each in owners]
+        metadata["ownerReferences"] = [_owner(owner) for owner in owners]
     shown["metadata"] = metadata
     return shown
 
@@ -189,7 +189,7 @@ def _items(was: list[Any], becomes: list[Any], depth: int) -> Iterator[Line]:
     if naming is None:
         yield from _sequence(was, becomes, depth)
         return
-    old, new = ({each[naming]: each for each in items} for items in (was, becomes))
+    old, new = ({item[naming]: item for item in items} for items in (was, becomes))
     for value in dict.fromkeys((*old, *new)):
         if value not in old:
             yield from _item("+", new[value], depth)
@@ -205,7 +205,7 @@ def _but(tree: Tree, name: str) -> Tree:
 
 
 def _sequence(was: list[Any], becomes: list[Any], depth: int) -> Iterator[Line]:
-    one, other = ([json.dumps(each, sort_keys=True) for each in items] for items in (was, becomes))
+    one, other = ([json.dumps(item, sort_keys=True) for item in items] for items in (was, becomes))
     for tag, from_, to, from_other, to_other in difflib.SequenceMatcher(a=one, b=other, autojunk=False).get_opcodes():
         if tag == "equal":
             continue

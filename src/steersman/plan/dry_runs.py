@@ -112,11 +112,11 @@ def only_dry_runs(request: HttpRequest) -> None:
         return
     path = None if "?" in request.path or "#" in request.path else parse_path(request.path)
     # only this exact spelling: the server knows no other
-    told = [pair for pair in request.query if pair[0].lower() == "dryrun"]
+    dry_run = [pair for pair in request.query if pair[0].lower() == "dryrun"]
     harmless = (
         path is not None
         and request.method in {"POST", "PUT", "PATCH", "DELETE"}
-        and told == [_ALL]
+        and dry_run == [_ALL]
         and not path.subpath
         and (path.subresource is None or path.subresource in _STORED)
         and not any(name.lower() in _OVERRIDES for name, _ in request.headers)

@@ -118,21 +118,21 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     def __str__(self) -> str:
         """One line for each change and each remark: ``assert plan.complete, plan``."""
-        lines = [", for ".join(filter(None, (each.title, " and ".join(each.for_)))) for each in self.changes]
-        lines += [f"{each.what} then waits: {each.message}" for each in self.waits]
+        lines = [", for ".join(filter(None, (change.title, " and ".join(change.for_)))) for change in self.changes]
+        lines += [f"{wait.what} then waits: {wait.message}" for wait in self.waits]
         lines += [f"rejected: {each.what}: {each.message}" for each in self.rejected]
         lines += [f"failed: {each.what}: {each.message}" for each in (*self.failed, *self.failed_lookups)]
         return "\n".join(lines) or "nothing to change"
 
     def _with(self, action: Action) -> tuple[PlannedChange, ...]:
-        return tuple(each for each in self.changes if each.action == action)
+        return tuple(change for change in self.changes if change.action == action)
 
 
 def result_of(planned: PlannedObjects, trials: Trials, *, server: str, within: float) -> Plan:
     """The plan that trials have shown."""
     gone = {_identity_of(one) for one in planned if one.deleted}
     later = {each: trial for trial in trials.all for each in _pending(trial) if each not in gone}
-    found = [each for one in sorted(planned, key=lambda one: one.place) for each in _changes(one)]
+    found = [change for one in sorted(planned, key=lambda one: one.place) for change in _changes(one)]
     found += [_later(each, trial, trials.informers) for each, trial in later.items()]
     touched = {_identity_of(each) for each in planned}
     altered = {_identity_of(one) for one in planned if any(_changes(one))} | later.keys()
@@ -167,10 +167,10 @@ def _rejected(planned: PlannedObjects) -> list[tuple[str, str]]:
 def _changes(planned: PlannedObject) -> Iterator[PlannedChange]:
     """The changes of one object; none if only server-managed fields differ."""
     before, after = visible(planned.before, None if planned.deleted else planned.after)
-    told = after or before or {}
+    shown = after or before or {}
     namespace, _, name = planned.name.rpartition("/")
     common: dict[str, Any] = {
-        "api_version": str(told.get("apiVersion", "")),
+        "api_version": str(shown.get("apiVersion", "")),
         "kind": planned.kind,
         "namespace": namespace,
         "name": name,
@@ -241,7 +241,7 @@ def _printed(lines: Iterable[Line]) -> tuple[str, ...]:
 def _why_deleted(planned: PlannedObject) -> Iterator[str]:
     """Why it is deleted: pruned, if its owner no longer declares it; and which finalizers it waits for."""
     metadata = part(planned.before, "metadata")
-    owners = {(each.get("kind"), each.get("name")) for each in metadata.get("ownerReferences") or ()}
+    owners = {(reference.get("kind"), reference.get("name")) for reference in metadata.get("ownerReferences") or ()}
     named = part(metadata, "annotations").get(_OWNER, "")
     for who in planned.by:
         if (who.kind.kind, who.key.name) in owners or (named and named == _annotation(who)):
@@ -347,7 +347,7 @@ def _stored(informers: Iterable[Informer[Any]], who: Reconcile) -> Tree | None:
 def _not_ready(tree: Tree) -> str:
     """The message of a Ready condition that is not true; empty if the object is ready."""
     conditions = cast("list[Tree]", part(tree, "status").get("conditions") or [])
-    for each in conditions:
-        if each.get("type") == "Ready" and each.get("status") != "True":
-            return str(each.get("message") or each.get("reason") or "it is not ready")
+    for condition in conditions:
+        if condition.get("type") == "Ready" and condition.get("status") != "True":
+            return str(condition.get("message") or condition.get("reason") or "it is not ready")
     return ""

@@ -62,9 +62,9 @@ def _service_spec(spec: Tree, sent: Tree, *place: object) -> Tree:
     addresses = cast("list[str]", spec.get("clusterIPs") or [])
     if not sent.get("clusterIP") and not sent.get("clusterIPs") and addresses and "None" not in addresses:
         number = 1 + _digest("address", *place)[0] % 254
-        found["clusterIPs"] = [f"{_IPV6 if ':' in each else _IPV4}{number}" for each in addresses]
+        found["clusterIPs"] = [f"{_IPV6 if ':' in address else _IPV4}{number}" for address in addresses]
         found["clusterIP"] = found["clusterIPs"][0]
-    wanted = {(each.get("port"), each.get("protocol") or "TCP"): each for each in _ports(sent)}
+    wanted = {(port.get("port"), port.get("protocol") or "TCP"): port for port in _ports(sent)}
     if ports := _ports(spec):
         found["ports"] = [
             _with_node_port(each, wanted.get((each.get("port"), each.get("protocol"))), *place) for each in ports

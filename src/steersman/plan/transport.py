@@ -236,7 +236,10 @@ class PlanTransport(TransportWrapper):
             operations = cast("list[Tree]", tree)
             known = self._planned.get(Location.of(path))
             version = known.real_version if known is not None else ""
-            return [{**each, "value": version} if _is_planned(each.get("value")) else each for each in operations]
+            return [
+                {**operation, "value": version} if _is_planned(operation.get("value")) else operation
+                for operation in operations
+            ]
         known = self._planned.get(Location.of(path))
         if not isinstance(tree, dict) or known is None or known.after is None:
             return cast("Any", tree)
@@ -380,11 +383,11 @@ def _what(request: HttpRequest, path: ResourcePath | None, tree: Any) -> str:
     """A write as text: ``create Deployment default/web``."""
     if path is None:
         return f"{request.method} {request.path}"
-    told: Tree = cast("Tree", tree) if isinstance(tree, dict) else {}
-    metadata = part(told, "metadata")
+    obj: Tree = cast("Tree", tree) if isinstance(tree, dict) else {}
+    metadata = part(obj, "metadata")
     name = path.name or metadata.get("name") or metadata.get("generateName") or "(all)"
     key = f"{path.namespace}/{name}" if path.namespace else name
-    kind = told.get("kind") if request.method != "DELETE" and not path.subresource else None
+    kind = obj.get("kind") if request.method != "DELETE" and not path.subresource else None
     applies = (request.header("Content-Type") or "").startswith(APPLY_PATCH)
     verb = "apply" if applies else WRITE_VERBS.get(request.method, request.method)
     return f"{verb} {kind or path.rbac_resource} {key}"

@@ -42,7 +42,7 @@ def merged(base: Any, planned: Any, result: Any) -> Any:
         lists = cast("tuple[list[Any], list[Any], list[Any]]", (base, planned, result))
         naming = naming_field(*lists)
         if naming is not None:
-            named = [{each[naming]: each for each in items} for items in lists]
+            named = [{item[naming]: item for item in items} for items in lists]
             return list(_merged_fields(*named).values())
     return cast("Any", result)
 
@@ -65,8 +65,8 @@ def _merged_fields(base: Tree, planned: Tree, result: Tree) -> Tree:
 def as_sent(sent: Any, answer: Any) -> Any:
     """The part of the server's response that was sent, without defaults added by the server."""
     if isinstance(sent, dict) and isinstance(answer, dict):
-        told, there = cast("Tree", sent), cast("Tree", answer)
-        return {name: as_sent(told[name], there[name]) for name in told if name in there}
+        given, there = cast("Tree", sent), cast("Tree", answer)
+        return {name: as_sent(given[name], there[name]) for name in given if name in there}
     if isinstance(sent, list) and isinstance(answer, list):
         items, held = cast("Sequence[Any]", sent), cast("Sequence[Any]", answer)
         if len(items) == len(held):

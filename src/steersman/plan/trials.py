@@ -131,7 +131,7 @@ class Trials:
             await self._idle(manager)
             if not self._waiting:
                 return
-            controllers = {each.name: each for each in manager.controllers}
+            controllers = {controller.name: controller for controller in manager.controllers}
             for this in sorted(self._waiting, key=lambda each: (places[each.controller], each.key)):
                 await self._take_turn(this, controllers[this.controller])
 
@@ -224,7 +224,9 @@ class _TrialReconciler:
 
 def _is_done(manager: Manager) -> bool:
     controllers = manager.controllers
-    if len(controllers) != len(manager.blueprints) or not all(each.working and not each.busy for each in controllers):
+    if len(controllers) != len(manager.blueprints) or not all(
+        controller.working and not controller.busy for controller in controllers
+    ):
         return False
     return all(
         progress not in _LOOKED_FOR for external in _externals(manager) for _, progress, _ in external.progress()

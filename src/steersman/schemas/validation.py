@@ -48,7 +48,7 @@ def validate_tree(schema: Schema, tree: Any, *, path: str = "") -> list[FieldPro
         found.value(schema, tree, path, 0)
     found.add(*embedded_problems(schema, tree, path))
     found.add(*list_type_problems(schema, tree, path))
-    return _told(found, path)
+    return _bounded(found, path)
 
 
 def schema_problems(
@@ -62,10 +62,10 @@ def schema_problems(
     found = _Check(every_format=every_format)
     with one_budget():
         found.value(schema, tree, path, 0, old)
-    return _told(found, path)
+    return _bounded(found, path)
 
 
-def _told(found: _Check, path: str) -> list[FieldProblem]:
+def _bounded(found: _Check, path: str) -> list[FieldProblem]:
     if found.is_full:
         del found.problems[PROBLEMS_MAX:]
         found.problems.append(

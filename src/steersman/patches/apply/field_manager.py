@@ -156,7 +156,7 @@ class FieldManager:
     def _check_taken_over(self, refused: ApplyConflicts, live: Mapping[str, Any], manager: str) -> None:
         """Let kubectl take what its client-side apply wrote and no one has changed since. Raises for everything else."""
         allowed = self._last_applied_set(live) if manager == _KUBECTL else EMPTY
-        rest = [each for each in refused.conflicts if each.path not in allowed]
+        rest = [conflict for conflict in refused.conflicts if conflict.path not in allowed]
         if rest:
             raise ApplyConflicts(rest) from None
 

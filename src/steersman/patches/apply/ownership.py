@@ -38,7 +38,7 @@ class ApplyConflicts(PatchError):
 
     def __init__(self, conflicts: list[ApplyConflict]) -> None:
         self.conflicts = conflicts
-        super().__init__(f"others own what is applied: {'; '.join(str(each) for each in conflicts)}")
+        super().__init__(f"others own what is applied: {'; '.join(str(conflict) for conflict in conflicts)}")
 
 
 class Ownership:

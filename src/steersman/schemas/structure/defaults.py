@@ -76,8 +76,8 @@ class _Defaults:
         if in_metadata:
             found = self._embedded({**whole, _EMBEDDED: True}, _surrounded(value, steps), "")
             if found:
-                told = str(found[0]) if len(found) == 1 else f"[{', '.join(map(str, found))}]"
-                yield invalid(path, value, f"must result in valid metadata: {told}")
+                words = str(found[0]) if len(found) == 1 else f"[{', '.join(map(str, found))}]"
+                yield invalid(path, value, f"must result in valid metadata: {words}")
                 return
         else:
             if self._pruned and not is_pruned(schema, value):
@@ -86,7 +86,7 @@ class _Defaults:
             if found:
                 yield from found
                 return
-        wrong = [_placed(each, path) for each in schema_problems(_asked(schema), value, every_format=True)]
+        wrong = [_placed(problem, path) for problem in schema_problems(_asked(schema), value, every_format=True)]
         yield from wrong or self._cel(schema, value, path)
 
     def _embedded(self, schema: Schema, value: Any, path: str) -> list[FieldProblem]:
@@ -116,9 +116,9 @@ class _Defaults:
 
     def _wrong_type(self, name: str, value: Any, path: str) -> Iterator[FieldProblem]:
         if name == "metadata":
-            told = self._metadata(value)
-            if told:
-                yield invalid(path, value, told)
+            words = self._metadata(value)
+            if words:
+                yield invalid(path, value, words)
         elif not isinstance(value, str):
             yield invalid(path, value, "must be a string")
 

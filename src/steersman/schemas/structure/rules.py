@@ -69,9 +69,9 @@ def conversion_problem(schema: Schema) -> str:
     for name, called in _UNSUPPORTED:
         if schema.get(name) or (name == "additionalItems" and name in schema):
             return f"OpenAPIV3Schema '{called}' is not supported"
-    told = _first(_junctions(schema)) if not _JUNCTORS.isdisjoint(schema) else ""
-    if told:
-        return told
+    problem = _first(_junctions(schema)) if not _JUNCTORS.isdisjoint(schema) else ""
+    if problem:
+        return problem
     if schema.get(_PRESERVE) is False:
         return f"internal error: '{_PRESERVE}' must be true or undefined"
     items = schema.get("items")
@@ -91,8 +91,8 @@ def is_schema(value: Any) -> TypeGuard[Mapping[str, Any]]:
 
 def _first(schemas: list[Schema]) -> str:
     for schema in schemas:
-        if told := conversion_problem(schema):
-            return told
+        if problem := conversion_problem(schema):
+            return problem
     return ""
 
 
@@ -180,9 +180,9 @@ class _Invariants:
         if schema.get("not") is not None:
             self._nested(schema["not"], f"{path}.not")
         pattern = schema.get("pattern")
-        if pattern and (told := expression_problem(pattern)):
+        if pattern and (problem := expression_problem(pattern)):
             self.found.append(
-                invalid(f"{path}.pattern", pattern, f"must be a valid regular expression, but isn't: {told}")
+                invalid(f"{path}.pattern", pattern, f"must be a valid regular expression, but isn't: {problem}")
             )
 
     def _nested(self, schema: Schema, path: str, *, skip_any: bool = False) -> None:

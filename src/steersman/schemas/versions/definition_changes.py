@@ -92,7 +92,7 @@ class _Definition:
         self._name = name
         self._old: Tree = old["spec"]
         self._new: Tree = new["spec"]
-        self._now: dict[str, Tree] = {each["name"]: each for each in self._old["versions"]}
+        self._now: dict[str, Tree] = {version["name"]: version for version in self._old["versions"]}
         self._then: dict[str, Tree] = {each["name"]: each for each in self._new["versions"]}
         status: Tree = old.get("status") or {}
         stored: list[str] = status.get("storedVersions") or []

@@ -22,7 +22,7 @@ def version_differences(definition: Tree) -> list[str]:
 
     Without a conversion, a client that reads and replaces an object in the one version removes these fields.
     """
-    schemas = {each["name"]: schema_of(each) for each in definition["spec"]["versions"]}
+    schemas = {version["name"]: schema_of(version) for version in definition["spec"]["versions"]}
     found: list[str] = []
     for one, other in permutations(schemas, 2):
         lost = [*lost_fields(schemas[one], schemas[other], typed=True)]
@@ -36,7 +36,7 @@ def removed_parts(installed: Tree, wanted: Tree) -> list[str]:
 
     Empty if the definition only adds. Each text is a part of a sentence, such as ``version v1``.
     """
-    now = {each["name"]: each for each in installed.get("spec", {}).get("versions") or ()}
+    now = {version["name"]: version for version in installed.get("spec", {}).get("versions") or ()}
     then = {each["name"]: each for each in wanted["spec"]["versions"]}
     status: Tree = installed.get("status") or {}
     stored: list[str] = status.get("storedVersions") or []

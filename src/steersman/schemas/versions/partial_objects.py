@@ -97,5 +97,5 @@ def _common(one: Any, other: Any) -> Any:
         mine, theirs = cast("list[Any]", one), cast("list[Any]", other)
         if len(mine) == len(theirs):
             items = [_common(*pair) for pair in zip(mine, theirs, strict=True)]
-            return [each for each in items if each is not _ABSENT]
+            return [item for item in items if item is not _ABSENT]
     return cast("Any", one) if one == other else _ABSENT
