@@ -259,7 +259,7 @@ def _is_own(programs: tuple[str, ...], manager: str) -> bool:
 
 def _owners(references: list[_Owner]) -> tuple[tuple[str, ...], bool]:
     """Return the owners' uids, the controller's first, and whether there is a controller."""
-    controllers = [each.uid for each in references if each.uid and each.controller]
+    controllers = [reference.uid for reference in references if reference.uid and reference.controller]
     others = [each.uid for each in references if each.uid and not each.controller]
     return (*controllers, *others), bool(controllers)
 

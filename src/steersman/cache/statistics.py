@@ -62,7 +62,7 @@ _decoder = msgspec.json.Decoder(_Deleted)
 
 def oldest_deletion(objects: Iterable[StoredObject]) -> datetime | None:
     """The earliest deletionTimestamp of these objects, all of which are being deleted; None without one."""
-    times = (_decoder.decode(each.raw).metadata.deletion_timestamp for each in objects)
+    times = (_decoder.decode(obj.raw).metadata.deletion_timestamp for obj in objects)
     # The server writes all times in the same form, in UTC, so that texts sort by time.
     earliest = min((time for time in times if isinstance(time, str)), default="")
     with suppress(ValueError):

@@ -86,7 +86,7 @@ def serve_api(options: ServeOptions) -> int:
             )
             asyncio.run(_serve(plane, list(_lines(options, classes, plane)), pods=options.pods))
     except OSError as error:
-        raise Failure(_told(error)) from error
+        raise Failure(_reason(error)) from error
     except (StorageError, TypeError, ValueError) as error:
         raise Failure(str(error)) from error
     return 0
@@ -191,7 +191,7 @@ def _show(audit_event: Tree) -> None:
         show_request(audit_event)
 
 
-def _told(error: OSError) -> str:
+def _reason(error: OSError) -> str:
     """The reason of a system error, with its file."""
     if error.filename is None:
         return error.strerror or str(error)

@@ -59,8 +59,8 @@ class Discovery:
     async def groups(self) -> dict[str, tuple[str, ...]]:
         """The versions of each API group, preferred first; the core group is ``""``."""
         found: dict[str, tuple[str, ...]] = {}
-        for each in (await self._all()).versions:
-            found[each.group] = (*found.get(each.group, ()), each.version)
+        for version in (await self._all()).versions:
+            found[version.group] = (*found.get(version.group, ()), version.version)
         return found
 
     async def preferred(self) -> dict[str, str]:

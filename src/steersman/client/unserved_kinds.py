@@ -47,7 +47,7 @@ async def _discovered(kind: GroupVersionKind, discover: Callable[[], Awaitable[l
         return Alternatives()  # an old server, or the user may not discover: the error says the rest
     if any(each.gvk == kind for each in found.resources):
         return Alternatives()  # the server began to serve the kind a moment ago
-    served = (each for each in found.resources if (each.group, each.kind) == (kind.group, kind.kind))
+    served = (resource for resource in found.resources if (resource.group, resource.kind) == (kind.group, kind.kind))
     return Alternatives(tuple(each.version for each in served), tuple(near_kinds(found, kind.kind)))
 
 

@@ -18,7 +18,7 @@ def dump_manifests(objects: Iterable[Object | Unstructured], *, server_fields: b
     out: the status, managedFields, uid, resourceVersion and their like. ``server_fields=True`` keeps it.
     Values of Secrets are printed.
     """
-    trees = [each.tree if isinstance(each, Unstructured) else to_json(each) for each in objects]
+    trees = [obj.tree if isinstance(obj, Unstructured) else to_json(obj) for obj in objects]
     if not server_fields:
         trees = [_without_server_fields(tree) for tree in trees]
     if not trees:

@@ -56,11 +56,11 @@ class _Loader:
         self._file = file
         self._strict = strict
         self._classes: dict[GroupVersionKind, type[Object]] = {}
-        for each in kinds:
-            other = self._classes.setdefault(each.gvk(), each)
-            if other is not each:
-                raise ValueError(f"kinds: {other.__qualname__} and {each.__qualname__} are both {each.gvk()}; pass one")
-        self.problems = [ManifestProblem(file, *each) for each in self._yaml.problems]
+        for kind in kinds:
+            other = self._classes.setdefault(kind.gvk(), kind)
+            if other is not kind:
+                raise ValueError(f"kinds: {other.__qualname__} and {kind.__qualname__} are both {kind.gvk()}; pass one")
+        self.problems = [ManifestProblem(file, *problem) for problem in self._yaml.problems]
         self.objects: list[Object | Unstructured] = []
 
     def load(self) -> None:
@@ -132,8 +132,8 @@ class _Loader:
             return
         if self._strict and issubclass(cls, Resource):
             hidden = Redaction(tree)
-            for each in problems(obj):
-                self._report(self._line_at(tree, each.path, line), hidden(f"{name}: {each}"))
+            for problem in problems(obj):
+                self._report(self._line_at(tree, problem.path, line), hidden(f"{name}: {problem}"))
         self.objects.append(obj)
 
     def _class(self, kind: GroupVersionKind) -> type[Object] | None:

@@ -69,7 +69,7 @@ class _Walk:
             return  # null means absent, as it does to the server
         union = get_origin(kind) in {Union, types.UnionType}
         members = get_args(kind) if union else (kind,)
-        fitting = [each for each in members if _holds(each, value)]
+        fitting = [member for member in members if _holds(member, value)]
         if not fitting:
             self._wrong_type(members, value, at)
         elif isinstance(value, dict):
@@ -107,7 +107,7 @@ class _Walk:
             self._report(*at, words + quote)
 
     def _wrong_type(self, members: tuple[Any, ...], value: Any, at: tuple[Any, str | int, str]) -> None:
-        expected = dict.fromkeys(_expected(each) for each in members)
+        expected = dict.fromkeys(_expected(member) for member in members)
         given = _NAMES.get(type(value).__name__, "another value")
         self._report(*at, f"expected {' or '.join(expected)}, got {given}")
 

@@ -103,7 +103,7 @@ def differing_fields(before: Struct, after: Struct) -> tuple[Tree, Tree] | None:
         return None
     now, was = fields[len(written) - 1], fields[-1] if before is after else fields[0]
     names = {name: wire for name, wire in wire_names(type(after)).items() if was.get(wire) != now.get(wire)}
-    parts = [bytes(each[wire]) for each in fields[:-1] for wire in names.values() if wire in each]
+    parts = [bytes(field[wire]) for field in fields[:-1] for wire in names.values() if wire in field]
     moved = any(_MARK in part for part in parts)
     if moved:
         # A decoded part is among the changes: it is matched by its place in the document.

@@ -160,7 +160,7 @@ class _Checks:
         """Check how a server presents the kind."""
         scope = keywords.get("scope", "Namespaced")
         if scope not in get_args(Scope):
-            meant = next((each for each in get_args(Scope) if each.lower() == str(scope).lower()), None)
+            meant = next((argument for argument in get_args(Scope) if argument.lower() == str(scope).lower()), None)
             todo = f'write scope="{meant}"' if meant else "write one of them"
             raise self._refuse("scope", scope, f'is neither "Namespaced" nor "Cluster"; {todo}')
         for option, example in (("short_names", "st"), ("categories", "all"), ("selectable_fields", ".spec.mode")):

@@ -110,7 +110,7 @@ def _check_owner(owner: object) -> None:
 def _references(owned: Object | Unstructured) -> list[OwnerReference]:
     if isinstance(owned, Unstructured):
         trees = owned.metadata.get("ownerReferences") or ()
-        return [decode(OwnerReference, msgspec.json.encode(each)) for each in trees]
+        return [decode(OwnerReference, msgspec.json.encode(tree)) for tree in trees]
     return owned.metadata.owner_references or []
 
 

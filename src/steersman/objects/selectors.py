@@ -162,20 +162,24 @@ class Selector(msgspec.Struct, frozen=True):
         return cls(
             (
                 *(LabelRequirement(key, "Equals", (value,)) for key, value in matching.items()),
-                *(_requirement(each) for each in cast("Iterable[Any]", expressions or ())),
+                *(_requirement(expression) for expression in cast("Iterable[Any]", expressions or ())),
             )
         )
 
     def matches(self, labels: Mapping[str, str] | None) -> bool:
         """Whether an object with these labels is selected."""
         found = labels or {}
-        return all(each.matches(found) for each in self.requirements)
+        return all(requirement.matches(found) for requirement in self.requirements)
 
     def required_value(self, key: str) -> str | None:
         """The one value that the label must have, if the selector requires one; an index can use it."""
-        for each in self.requirements:
-            if each.key == key and each.operator in {"Equals", "DoubleEquals", "In"} and len(each.values) == 1:
-                return each.values[0]
+        for requirement in self.requirements:
+            if (
+                requirement.key == key
+                and requirement.operator in {"Equals", "DoubleEquals", "In"}
+                and len(requirement.values) == 1
+            ):
+                return requirement.values[0]
         return None
 
     def __and__(self, other: "Selector") -> "Selector":
@@ -185,7 +189,7 @@ class Selector(msgspec.Struct, frozen=True):
         return bool(self.requirements)
 
     def __str__(self) -> str:
-        return ",".join(str(each) for each in self.requirements)
+        return ",".join(str(requirement) for requirement in self.requirements)
 
 
 def _requirement(expression: Mapping[str, Any] | _Expression) -> LabelRequirement:
@@ -383,13 +387,13 @@ class FieldSelector(msgspec.Struct, frozen=True):
 
     def matches(self, fields: Mapping[str, str] | Callable[[str], str | None]) -> bool:
         """Whether an object is selected, given its field values or a function that returns one."""
-        return all(each.matches(fields) for each in self.requirements)
+        return all(requirement.matches(fields) for requirement in self.requirements)
 
     def required_value(self, field: str) -> str | None:
         """The one value that the field must have, if the selector requires one."""
-        for each in self.requirements:
-            if each.field == field and each.operator == "=":
-                return each.value
+        for requirement in self.requirements:
+            if requirement.field == field and requirement.operator == "=":
+                return requirement.value
         return None
 
     def __and__(self, other: "FieldSelector") -> "FieldSelector":
@@ -399,7 +403,7 @@ class FieldSelector(msgspec.Struct, frozen=True):
         return bool(self.requirements)
 
     def __str__(self) -> str:
-        return ",".join(str(each) for each in self.requirements)
+        return ",".join(str(requirement) for requirement in self.requirements)
 
 
 _FIELD_TERM: Final = re.compile(r"(?:[^\\,]|\\.)*\\?", re.DOTALL)

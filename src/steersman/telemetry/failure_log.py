@@ -105,7 +105,7 @@ def _signature(error: BaseException, depth: int = _DEPTH) -> Iterator[Hashable]:
         yield from _places(link.__traceback__)
         if depth and (members := _members(link)):
             # A set: the order of members is random, and many of them may have one cause.
-            yield frozenset(tuple(_signature(each, depth - 1)) for each in members[:_MEMBERS])
+            yield frozenset(tuple(_signature(member, depth - 1)) for member in members[:_MEMBERS])
         link = link.__cause__ or (None if link.__suppress_context__ else link.__context__)
 
 
@@ -128,7 +128,7 @@ def error_words(error: BaseException, depth: int = _DEPTH) -> str:
     words = f"{type(error).__name__}: {text}"
     if depth and (members := _members(error)):
         # The text of a group contains only the number of its members.
-        named = [error_words(each, depth - 1) for each in members[:_NAMED]]
+        named = [error_words(member, depth - 1) for member in members[:_NAMED]]
         more = f"; and {len(members) - _NAMED} more" if len(members) > _NAMED else ""
         words = f"{words}: {'; '.join(named)}{more}"
     return words[:4000]

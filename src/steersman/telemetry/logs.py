@@ -67,7 +67,11 @@ def _message(record: logging.LogRecord) -> str:
 def _message_lines(record: logging.LogRecord) -> str:
     """The message on one line, followed by the stacks in it, indented."""
     message = _message(record)
-    stacks = [each for each in record.args if isinstance(each, StackText)] if isinstance(record.args, tuple) else []
+    stacks = (
+        [argument for argument in record.args if isinstance(argument, StackText)]
+        if isinstance(record.args, tuple)
+        else []
+    )
     parts: list[str] = []
     for stack in filter(None, stacks):
         before, _, message = message.partition(stack)

@@ -204,9 +204,9 @@ def _why_not_working(manager: Manager, *, late: bool) -> str:
             f"the operator cannot start: the server does not serve {names}; await control_plane.install({names}) first"
         )
     errors = [scope.last_error for informer in manager.informers for scope in informer.statistics().scopes]
-    told = next((error for error in errors if error), "")
-    if late or "is forbidden" in told:
-        return f"the operator did not start working: {told or 'its caches have not synced'}"
+    reason = next((error for error in errors if error), "")
+    if late or "is forbidden" in reason:
+        return f"the operator did not start working: {reason or 'its caches have not synced'}"
     return ""
 
 
@@ -218,8 +218,8 @@ def _refuse_crashes(operator: Operator) -> None:
     last: dict[tuple[str, str], str] = {}
     for name, record in crashed:
         last[name, str(record.request)] = record.last_error
-    told = "".join(f"\n  controller {name}, {request}: {words}" for (name, request), words in last.items())
+    lines = "".join(f"\n  controller {name}, {request}: {words}" for (name, request), words in last.items())
     raise OperatorFailed(
         f"{count(len(crashed), 'reconcile')} crashed during the test, which indicates a bug in the operator "
-        f"(running(..., crashes=True) allows it):{told}"
+        f"(running(..., crashes=True) allows it):{lines}"
     )

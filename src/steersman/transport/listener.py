@@ -211,7 +211,7 @@ class HttpListener(Closable):
         connections = self._http.connections if self._http is not None else []
         if len(connections) < self._max_connections // 2:
             return len(connections)
-        return sum(each.transport is not None for each in connections)
+        return sum(connection.transport is not None for connection in connections)
 
     def _is_reserved(self, connection: web.RequestHandler) -> bool:
         """Whether a connection is one of the reserved: the first ones are not."""
@@ -241,8 +241,8 @@ class HttpListener(Closable):
         """End the connection idle for longest, or one with a late body; returns whether there was one."""
         connections = self._http.connections if self._http is not None else []
         busy = set(map(id, self._answering.values()))
-        for each in connections:  # in the order they were made
-            if id(each) not in busy and _ended(each):
+        for connection in connections:  # in the order they were made
+            if id(connection) not in busy and _ended(connection):
                 return True
         late = asyncio.get_running_loop().time() - SLOW
         return any(begun < late and _ended(each) for each, begun in list(self._reading.items()))
@@ -253,7 +253,7 @@ class HttpListener(Closable):
         now, before, self._unsent = loop.time(), self._unsent, {}
         connections = self._http.connections if self._http is not None else []
         # a closing connection is no longer listed, but may never get rid of its bytes
-        for transport in dict.fromkeys([*(each.transport for each in connections), *before]):
+        for transport in dict.fromkeys([*(connection.transport for connection in connections), *before]):
             waiting = unsent_bytes(transport) if transport is not None else 0
             if transport is None or not waiting:
                 continue
@@ -383,7 +383,7 @@ def _framing_refusal(incoming: web.BaseRequest) -> ServerResponse | None:
     encodings = incoming.headers.getall("Transfer-Encoding", ())
     if encodings and incoming.version < _HTTP_1_1:
         return _refuse(400, "a body in HTTP/1.0 needs a Content-Length; it has no transfer encodings")
-    if encodings and [each.lower() for each in encodings] != ["chunked"]:
+    if encodings and [encoding.lower() for encoding in encodings] != ["chunked"]:
         return _refuse(501, "the only transfer encoding is chunked")
     return None if _HOST.fullmatch(incoming.headers.get("Host", "")) else _refuse(400, "malformed Host header")
 

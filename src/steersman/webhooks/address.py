@@ -162,11 +162,11 @@ def _client_configs(registered: Any) -> list[Tree]:
 
 
 def _has_service(registered: Any) -> bool:
-    return any("service" in each for each in _client_configs(registered))
+    return any("service" in config for config in _client_configs(registered))
 
 
 def _urls(registered: Any) -> list[str]:
-    return [each.get("url", "") for each in _client_configs(registered)]
+    return [config.get("url", "") for config in _client_configs(registered)]
 
 
 def _set(live: Unstructured, place: list[str], value: Any) -> None:

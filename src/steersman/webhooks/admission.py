@@ -256,7 +256,9 @@ def encodable(value: object) -> str:
 def _status_of(denied: Denied, request: AdmissionRequest) -> ApiStatus:
     if not any(isinstance(each, FieldProblem) for each in denied.problems):
         return failure(encodable(denied), reason="Forbidden", code=403)
-    problems = [each if isinstance(each, FieldProblem) else FieldProblem("", each) for each in denied.problems]
+    problems = [
+        problem if isinstance(problem, FieldProblem) else FieldProblem("", problem) for problem in denied.problems
+    ]
     name = request.name or _generate_name(request)
     error = invalid_error(problems, group=request.kind.group, kind=request.kind.kind, name=name, tried="")
     return error.status

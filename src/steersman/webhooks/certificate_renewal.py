@@ -36,7 +36,7 @@ def renewed(data: Mapping[str, bytes], names: Iterable[str], now: datetime, *, f
     is_known = issuer is not None and authorities[0].begins + _UNTIL_KNOWN < now
     if issuer is None or authorities[0].age(now) > _REPLACED_AFTER:
         next_issuer = CertificateIssuer.create()
-        changes[BUNDLE] = b"".join((next_issuer.certificate, *(each.pem for each in authorities)))
+        changes[BUNDLE] = b"".join((next_issuer.certificate, *(authority.pem for authority in authorities)))
         changes[AUTHORITY_KEY] = next_issuer.key
         if issuer is not None:
             return changes

@@ -110,7 +110,9 @@ class Conversions:
 
     def versions(self) -> dict[GroupKind, list[type[Object]]]:
         """The classes of each kind, the hub first."""
-        return {kind: [hub, *(each.spoke for each in self._spokes[kind].values())] for kind, hub in self._hubs.items()}
+        return {
+            kind: [hub, *(spoke.spoke for spoke in self._spokes[kind].values())] for kind, hub in self._hubs.items()
+        }
 
     def convert(self, raw: bytes, desired: str) -> bytes:
         """Convert one object to the apiVersion ``desired``. Raises `NotConvertible`; errors of user code pass through."""

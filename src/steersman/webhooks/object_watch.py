@@ -27,7 +27,7 @@ _DENIED = 60.0
 async def watch_object(client: Client, kind: Kind, key: Key, changed: asyncio.Event) -> None:
     """Set ``changed`` whenever the object is created, changed or deleted, until cancelled."""
     backoff = Backoff(initial=0.5)
-    told = ""
+    logged = ""
     while True:
         delay = 0.5
         try:
@@ -44,6 +44,6 @@ async def watch_object(client: Client, kind: Kind, key: Key, changed: asyncio.Ev
         except ApiError as error:
             denied = isinstance(error, Forbidden)
             delay = _DENIED if denied else backoff.next_delay(randomness())
-            if denied and told != (told := str(error)):
+            if denied and logged != (logged := str(error)):
                 _log.warning("webhooks: %s %s is checked every minute instead: %s", kind.kind, key, error)
         await asyncio.sleep(delay)

@@ -239,8 +239,8 @@ class ServedWebhooks:
         wanted = registration.ca_bundle
 
         def inject(live: Unstructured) -> bool:
-            configs = [each["clientConfig"] for each in live.get("webhooks") or ()]
-            ours = [each for each in configs if registration.is_called_by(each)]
+            configs = [webhook["clientConfig"] for webhook in live.get("webhooks") or ()]
+            ours = [config for config in configs if registration.is_called_by(config)]
             self._note_address(live, is_ours=bool(ours) or not configs)
             stale = [each for each in ours if each.get("caBundle") != wanted]
             for each in stale:

@@ -20,8 +20,8 @@ _NEAR_MAX, _CUTOFF = 3, 0.7
 
 def find_resources(served: DiscoveryResult, name: str) -> list[ApiResource]:
     """The resources of a name, such as ``deploy``, ``Deployment``, ``deployments.v1.apps`` or the category ``all``."""
-    if found := [each for each in preferred_resources(served) if name in each.categories]:
-        return found
+    if members := [resource for resource in preferred_resources(served) if name in resource.categories]:
+        return members
     ordered = _ordered(served)
     word, _, group = name.partition(".")
     version, dot, rest = group.partition(".")
@@ -32,22 +32,22 @@ def find_resources(served: DiscoveryResult, name: str) -> list[ApiResource]:
 
 def preferred_resources(served: DiscoveryResult, *, namespaced: bool | None = None) -> list[ApiResource]:
     """Each resource in one version: the preferred one of its group, or the first that has the resource."""
-    found: dict[tuple[str, str], ApiResource] = {}
-    for each in served.resources:
-        if each.kind and namespaced in {None, each.namespaced}:
-            preferred = each.version == served.preferred_versions.get(each.group)
-            key = (each.group, each.resource)
-            if preferred or key not in found:
-                found[key] = each
-    return list(found.values())
+    chosen: dict[tuple[str, str], ApiResource] = {}
+    for resource in served.resources:
+        if resource.kind and namespaced in {None, resource.namespaced}:
+            preferred = resource.version == served.preferred_versions.get(resource.group)
+            key = (resource.group, resource.resource)
+            if preferred or key not in chosen:
+                chosen[key] = resource
+    return list(chosen.values())
 
 
 def near_names(served: DiscoveryResult, name: str) -> list[str]:
     """The served names that are most similar to a name, best first."""
     names = (
         word
-        for each in _ordered(served)
-        for word in (each.resource, each.kind, *each.short_names, *each.categories)
+        for resource in _ordered(served)
+        for word in (resource.resource, resource.kind, *resource.short_names, *resource.categories)
         if word
     )
     return similar_names(name.partition(".")[0], names, most=_NEAR_MAX, cutoff=_CUTOFF)
@@ -55,48 +55,54 @@ def near_names(served: DiscoveryResult, name: str) -> list[str]:
 
 def near_kinds(served: DiscoveryResult, kind: str) -> list[str]:
     """The served kinds that are most similar to a kind, with their groups and versions, best first."""
-    kinds = {each.kind: each.gvk for each in reversed(preferred_resources(served))}
+    kinds = {resource.kind: resource.gvk for resource in reversed(preferred_resources(served))}
     return [
-        f"{each} ({kinds[each].api_version})" for each in similar_names(kind, kinds, most=_NEAR_MAX, cutoff=_CUTOFF)
+        f"{name} ({kinds[name].api_version})" for name in similar_names(kind, kinds, most=_NEAR_MAX, cutoff=_CUTOFF)
     ]
 
 
 def _ordered(served: DiscoveryResult) -> list[ApiResource]:
     """The resources, preferred ones first; resources of one version keep the server's order."""
 
-    def rank(each: ApiResource) -> tuple[bool, bool]:
-        version = (each.group, each.version)
+    def rank(resource: ApiResource) -> tuple[bool, bool]:
+        version = (resource.group, resource.version)
         return GroupVersion(*version) in served.failures, version != _CORE
 
-    return sorted((each for each in served.resources if each.kind), key=rank)
+    return sorted((resource for resource in served.resources if resource.kind), key=rank)
 
 
 def _named(ordered: list[ApiResource], word: str, group: str, version: str = "") -> ApiResource | None:
     """The resource with this plural, short name or singular; without a version, the group may be abbreviated."""
-    resource, group = _expanded(ordered, word, group)
-    for each in ordered:
-        if resource.lower() in {each.resource, each.singular or each.kind.lower()} and _is_in(each, group, version):
-            return each
+    plural, group = _expanded(ordered, word, group)
+    for resource in ordered:
+        if plural.lower() in {resource.resource, resource.singular or resource.kind.lower()} and _is_in(
+            resource, group, version
+        ):
+            return resource
     return None
 
 
 def _expanded(ordered: list[ApiResource], word: str, group: str) -> tuple[str, str]:
     """The plural and the group of a short name; another word unchanged."""
-    if any(word == each.resource and group in {"", each.group} for each in ordered):
+    if any(word == resource.resource and group in {"", resource.group} for resource in ordered):
         return word, group
-    short = [each for each in ordered if word in each.short_names]
-    exact = (each for each in short if group in {"", each.group})
-    begun = (each for each in short if group and each.group.startswith(group))
-    found = next(exact, None) or next(begun, None)
-    return (found.resource, found.group) if found is not None else (word, group)
+    short = [resource for resource in ordered if word in resource.short_names]
+    exact = (resource for resource in short if group in {"", resource.group})
+    begun = (resource for resource in short if group and resource.group.startswith(group))
+    match = next(exact, None) or next(begun, None)
+    return (match.resource, match.group) if match is not None else (word, group)
 
 
 def _of_kind(ordered: list[ApiResource], word: str, group: str, version: str = "") -> ApiResource | None:
     """The resource whose objects have this kind: a definition may choose a singular unlike its kind."""
-    exact = (each for each in ordered if word == each.kind and _is_in(each, group, version))
-    alike = (each for each in ordered if word.lower() == each.kind.lower() and _is_in(each, group, version))
+    exact = (resource for resource in ordered if word == resource.kind and _is_in(resource, group, version))
+    alike = (
+        resource for resource in ordered if word.lower() == resource.kind.lower() and _is_in(resource, group, version)
+    )
     return next(exact, None) or next(alike, None)
 
 
-def _is_in(each: ApiResource, group: str, version: str) -> bool:
-    return each.version == version and group in {"", each.group} if version else each.group.startswith(group)
+def _is_in(resource: ApiResource, group: str, version: str) -> bool:
+    return (
+        resource.version == version and group in {"", resource.group} if version else resource.group.startswith(group)
+    )

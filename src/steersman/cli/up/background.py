@@ -104,8 +104,8 @@ def late_problems(rows: Sequence[Row], services: Services, *, within: float) -> 
     problems = failures([*known.values()], services)
     for name in services:
         row = known.get(name)
-        is_told = any(each.startswith(f"{name} ") for each in problems)
-        if not is_told and (row is None or not has_started(row)):
+        is_reported = any(each.startswith(f"{name} ") for each in problems)
+        if not is_reported and (row is None or not has_started(row)):
             problems.append(f"{name} did not start within {within:g} s" + (f" ({_condition(row)})" if row else ""))
     return problems
 
