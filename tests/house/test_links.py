@@ -156,6 +156,29 @@ def test_what_the_package_names_exists() -> None:
     assert [(path, name) for path, names in found.items() for name in names if not FOLDER.fullmatch(name)] == []
 
 
+def misplaced_files(page: str) -> list[str]:
+    """The files that the section of a room names, and that are neither in it nor named from the package or the root."""
+    sections = re.split(r"^### ", page.partition("\n## The rooms\n")[2].partition("\n## ")[0], flags=re.MULTILINE)[1:]
+    rooms = {section.partition("\n")[0]: CODE.findall(section) for section in sections}
+    return [
+        f"{room}: {code}"
+        for room, codes in rooms.items()
+        for code in codes
+        if (named := FILE.fullmatch(code))
+        and not any((folder / named[1]).is_file() for folder in (PACKAGE / room, PACKAGE, ROOT))
+    ]
+
+
+def test_the_map_names_files_from_their_rooms() -> None:
+    """Many rooms have a ``world.py`` or a ``server.py``: a name alone leads a reader to the wrong one."""
+    assert misplaced_files((ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")) == []
+
+
+def test_planted_misplaced_files_are_found() -> None:
+    page = "\n## The rooms\n\n### client\n\n`client.py`, `reader.py`, `verbs/reader.py`, `cache/reader.py`.\n\n## Words\n\n`reader.py`\n"
+    assert misplaced_files(page) == ["client: reader.py"]
+
+
 def test_planted_stale_names_are_found() -> None:
     """The rule finds violations, and neither addresses nor the names of a reader's own files."""
     kept = """
