@@ -38,9 +38,8 @@ FALLBACKS = {
     "testing/engine/supervisor.py": "ends its children itself; the kernel does not do it for a supervisor that was killed",
     "transport/peer.py": "does not know the user of a connection: a browser gets a private file instead of a link",
     "transport/tls.py": "writes a private temporary file",
-    **dict.fromkeys(
-        (f"workloads/containers/{name}.py" for name in ("build_secrets", "creator")),
-        "is not used: the room refuses to start processes, and with them its control plane",
+    "workloads/containers/creator.py": (
+        "is not used: the room refuses to start processes, and with them its control plane"
     ),
     "workloads/containers/container_processes.py": "containers run in a virtual machine: nothing to end",
     "workloads/linked_files.py": "follows every link as Python's own open does",

@@ -298,6 +298,19 @@ async def test_an_image_is_built_and_its_output_kept(runner, tmp_path):
         assert await runner.has_image(tag)
 
 
+async def test_a_build_secret_reaches_the_steps_that_mount_it(tmp_path):
+    """Without the docker command line, which has no secrets without BuildKit."""
+    (tmp_path / "token").write_text("s3cr3t")
+    read = "test $(cat /run/secrets/token) = s3cr3t"
+    steps = f'RUN --mount=type=secret,id=token ["/bin/sh", "-c", "{read}"]\n'
+    (tmp_path / "Dockerfile").write_text(f"FROM {IMAGE}\n{steps * 2}")
+    log = StartupLog(str(tmp_path / "out"), str(tmp_path / "err"))
+    with temporary_image() as tag:
+        async with runtime("podman", tmp_path) as runner:
+            secrets = [("token", f"src={tmp_path}/token")]
+            await runner.build(ImageBuild(context=str(tmp_path), tags=(tag,), secrets=secrets), log)
+
+
 async def test_errors_say_what_failed(runner, tmp_path):
     log = StartupLog(str(tmp_path / "out"), str(tmp_path / "err"))
     with pytest.raises(ContainerRuntimeError, match="localhost/missing:1"):

@@ -1,6 +1,7 @@
 """Files behind symbolic links of other users, which root must not read for them."""
 
 import os
+import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 
 from steersman.workloads.containers.archive import InvalidFiles, archive
 from steersman.workloads.containers.build_secrets import opened_secrets
+from steersman.workloads.containers.command import run
 from steersman.workloads.containers.runner import ContainerRuntimeError, ImageBuild
 from steersman.workloads.kinds import CreateFileSystem
 from steersman.workloads.kinds.container_image import FileSystemEntry
@@ -18,6 +20,11 @@ from steersman.workloads.linked_files import open_readable
 
 OTHER = 65534
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="makes links of another user")
+IN_A_USER_NAMESPACE = ("unshare", "--user")
+needs_user_namespaces = pytest.mark.skipif(
+    shutil.which("unshare") is None or subprocess.run([*IN_A_USER_NAMESPACE, "true"], check=False).returncode != 0,
+    reason="needs unshare, and a kernel that makes user namespaces",
+)
 
 
 def read(path: Path) -> bytes:
@@ -76,13 +83,24 @@ def test_a_build_secret_behind_a_link_of_another_user_is_refused(shared: Path, s
     own, stolen = shared / "own", link(shared / "stolen", secret)
     own.symlink_to(secret)
     build = ImageBuild(context="/", tags=("t",), secrets=[("token", f"src={own}"), ("other", "env=OTHER")])
-    with opened_secrets(build) as opened:
+    with opened_secrets(build) as (opened, _):
         (_, source), other = opened.secrets
         assert Path(source.removeprefix("src=")).read_text() == "TOKEN=secret\n"
         assert other == ("other", "env=OTHER")
     build = ImageBuild(context="/", tags=("t",), secrets=[("token", f"src={stolen}")])
     with pytest.raises(ContainerRuntimeError, match="user 65534 made a symbolic link"), opened_secrets(build):
         pass
+
+
+@needs_user_namespaces
+async def test_a_rootless_runtime_reads_a_build_secret(tmp_path: Path) -> None:
+    """Rootless Podman is in a user namespace of its own, which may not look into other processes of its user."""
+    secret = tmp_path / "secret.env"
+    secret.write_text("TOKEN=secret\n")
+    build = ImageBuild(context="/", tags=("t",), secrets=[("token", f"src={secret}")])
+    with opened_secrets(build) as (opened, files):
+        source = opened.secrets[0][1].removeprefix("src=")
+        assert await run((*IN_A_USER_NAMESPACE, "cat", source), within=10, files=files) == "TOKEN=secret\n"
 
 
 @needs_root

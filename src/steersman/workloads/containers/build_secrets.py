@@ -7,7 +7,7 @@ follow it as its own user, and every step of a Dockerfile can copy the secret in
 from __future__ import annotations
 
 import os
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import ExitStack, contextmanager
 
 import msgspec
@@ -19,19 +19,27 @@ _FILE = "src="
 
 
 @contextmanager
-def opened_secrets(build: ImageBuild) -> Generator[ImageBuild]:
-    """The build with secrets that name open files of this process. Raises `ContainerRuntimeError` if one cannot be read."""
+def opened_secrets(build: ImageBuild) -> Generator[tuple[ImageBuild, Sequence[int]]]:
+    """The build with secrets that name open files, and their descriptors, which the command of the build must inherit.
+
+    Raises `ContainerRuntimeError` if a file cannot be read.
+    """
     with ExitStack() as files:
-        yield msgspec.structs.replace(build, secrets=[(name, _opened(each, files)) for name, each in build.secrets])
+        secrets, descriptors = list[tuple[str, str]](), list[int]()
+        for name, source in build.secrets:
+            if source.startswith(_FILE):
+                descriptor = _opened(source.removeprefix(_FILE))
+                files.callback(os.close, descriptor)
+                descriptors.append(descriptor)
+                # Not below /proc/PID: a rootless Podman is in a user namespace, which may not open files of this process.
+                secrets.append((name, f"{_FILE}/dev/fd/{descriptor}"))
+            else:
+                secrets.append((name, source))
+        yield msgspec.structs.replace(build, secrets=secrets), descriptors
 
 
-def _opened(source: str, files: ExitStack) -> str:
-    if not source.startswith(_FILE):
-        return source
-    path = source.removeprefix(_FILE)
+def _opened(path: str) -> int:
     try:
-        descriptor = open_readable(path)
+        return open_readable(path)
     except OSError as error:
         raise ContainerRuntimeError(f"cannot read the secret {path}: {error.strerror}") from None
-    files.callback(os.close, descriptor)
-    return f"{_FILE}/proc/{os.getpid()}/fd/{descriptor}"

@@ -65,6 +65,7 @@ async def run(
     within: float,
     stdin: bytes = b"",
     env: Mapping[str, str] | None = None,
+    files: Sequence[int] = (),
     log: StartupLog | None = None,
     reaper: SessionReaper | None = None,
     has_steps: bool = False,
@@ -72,12 +73,13 @@ async def run(
     """Run a command and return its output; raise the error that its failure means.
 
     With a log, both outputs go to files and nothing is returned. A command that is cancelled or takes too long is killed.
+    ``files`` are descriptors that the command inherits.
     ``reaper`` is notified of a command that creates something. ``has_steps``: it is a build, whose steps run below it.
     """
-    with ExitStack() as files:
+    with ExitStack() as outputs:
         stdout, stderr = asyncio.subprocess.PIPE, asyncio.subprocess.PIPE
         if log is not None:
-            stdout, stderr = (files.enter_context(_appended(path)) for path in (log.stdout, log.stderr))
+            stdout, stderr = (outputs.enter_context(_appended(path)) for path in (log.stdout, log.stderr))
         try:
             process = await asyncio.create_subprocess_exec(
                 *argv,
@@ -86,6 +88,7 @@ async def run(
                 stderr=stderr,
                 limit=_LIMIT,
                 env={**os.environ, **env} if env else None,
+                pass_fds=files,
                 # Ctrl-C in a terminal must not interrupt a command half way.
                 start_new_session=True,
             )

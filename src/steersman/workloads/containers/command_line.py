@@ -268,9 +268,9 @@ class CommandLineRunner:
     async def build(self, build: ImageBuild, log: StartupLog) -> None:
         """Build an image."""
         env = build_variables(build)
-        with opened_secrets(build) as opened:
+        with opened_secrets(build) as (opened, files):
             words = build_arguments(opened)
-            await self._transfer("build", *words, log=log, env=env, has_steps=self._dialect.runs_steps)
+            await self._transfer("build", *words, log=log, env=env, files=files, has_steps=self._dialect.runs_steps)
 
     async def create(self, launch: ContainerLaunch) -> str:
         """Create a container, without starting it, and return its id. The image must be on this machine."""
@@ -416,12 +416,17 @@ class CommandLineRunner:
         return await run(command, within=_ORDINARY, stdin=stdin, env=env, reaper=self.reaper)
 
     async def _transfer(
-        self, *arguments: str, log: StartupLog, env: Mapping[str, str] | None = None, has_steps: bool = False
+        self,
+        *arguments: str,
+        log: StartupLog,
+        env: Mapping[str, str] | None = None,
+        files: Sequence[int] = (),
+        has_steps: bool = False,
     ) -> None:
         """Run a command that may take minutes. If this program is killed, the reaper ends it."""
         await self.reaper.guard()
         env = {**(env or {}), BUILD_SESSION if has_steps else COMMAND_SESSION: self.reaper.id}
-        await run((*self.program, *arguments), within=_LONG, env=env, log=log, has_steps=has_steps)
+        await run((*self.program, *arguments), within=_LONG, env=env, files=files, log=log, has_steps=has_steps)
 
     async def _begin(self, *arguments: str) -> None:
         """Run a command that makes processes, which the reaper waits for."""
