@@ -125,6 +125,24 @@ async def test_commands_in_the_folder_of_an_application_do_not_reach_that_of_a_p
             assert found.folder == str(inner)
 
 
+@pytest.mark.parametrize("place", ["shell", ".env"])
+async def test_commands_find_the_application_that_compose_file_names(source, folder, environment, place):
+    """As `up` does. Without it they would not find their own session, and `down` would end that of the parent folder."""
+    inner = folder / "inner"
+    (inner / "deploy").mkdir(parents=True)
+    (inner / "deploy" / "compose.yaml").write_text("services: {web: {image: x}}\n")
+    if place == "shell":
+        environment = {**environment, "COMPOSE_FILE": "deploy/compose.yaml"}
+    else:
+        (inner / ".env").write_text("COMPOSE_FILE=deploy/compose.yaml\n")
+    async with project_of(source):
+        assert find_session(inner, environment) is None
+        async with project_of(ApplicationSource(folder=inner, environment=environment)) as project:
+            found = find_session(inner, environment)
+            assert found is not None
+            assert (found.name, found.folder) == (project.identity.name, str(inner / "deploy"))
+
+
 async def test_a_service_starts_after_the_end_of_one_that_an_edit_removed(source, folder):
     """A service that was renamed needs the port of its former self."""
     reports: list[str] = []

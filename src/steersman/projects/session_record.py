@@ -116,13 +116,17 @@ def find_session(
     """The session of a folder, or of the nearest parent folder that has one; None without one.
 
     The search ends at the application that ``up`` would start: commands in its folder must not reach that of a parent.
+    If COMPOSE_FILE names an application elsewhere, only its folder is searched.
     ``is_application``: that is the application of ``folder``, whatever its files are called.
     A running session is preferred to a killed one. Raises `ProjectError` if the folder has several running sessions.
     """
     sessions = [each for each in find_sessions(environment) if name in {None, each.name}]
     last = folder.resolve() if is_application else _application_folder(folder, environment)
     folder = folder.resolve()
-    for place in (folder, *folder.parents):
+    places = [folder, *folder.parents]
+    if last is not None:
+        places = places[: places.index(last) + 1] if last in places else [last]
+    for place in places:
         here = [each for each in sessions if Path(each.folder) == place]
         running = [each for each in here if each.is_running]
         if len(running) > 1:
@@ -130,8 +134,6 @@ def find_session(
             raise ProjectError(f"{place} has several running projects: {names}; name one with -p")
         if here:
             return (running or here)[0]
-        if place == last:
-            break
     return None
 
 

@@ -12,7 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from steersman.application.model import ApplicationError, Problem
-from steersman.application.syntax.report import shown
+from steersman.application.source.environment import read_dotenv_files
+from steersman.application.syntax.report import Report, shown
 from steersman.workloads import trusted_users
 
 OWN_NAMES = ("steersman.yaml", "steersman.yml")
@@ -20,14 +21,17 @@ COMPOSE_NAMES = ("compose.yaml", "compose.yml", "docker-compose.yml", "docker-co
 PROCFILE = "Procfile"
 
 
-def find_files(folder: Path, environment: Mapping[str, str]) -> list[Path]:
+def find_files(folder: Path, environment: Mapping[str, str], env_files: Sequence[Path] = ()) -> list[Path]:
     """The files of a folder, or of the nearest parent folder that has any; empty without files.
 
     ``steersman.yaml`` comes first, then Compose's names, then a Procfile; the override file in the same folder follows its
-    file. COMPOSE_FILE replaces Compose's names.
+    file. COMPOSE_FILE replaces Compose's names, also that in ``.env`` or in the ``env_files`` that replace it.
     """
-    named = environment.get("COMPOSE_FILE")
-    separator = environment.get("COMPOSE_PATH_SEPARATOR") or ":"
+    dotenv = [(file, True) for file in env_files] or [(folder / ".env", False)]
+    # The loader reports the mistakes in these files.
+    variables = {**read_dotenv_files(dotenv, environment, Report()), **environment}
+    named = variables.get("COMPOSE_FILE")
+    separator = variables.get("COMPOSE_PATH_SEPARATOR") or ":"
     for place in (folder, *folder.parents):
         if found := _with_override(place, OWN_NAMES, "steersman.override"):
             return found

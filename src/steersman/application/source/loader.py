@@ -51,8 +51,7 @@ def load_application(
     report = Report()
     found = [folder / file for file in files]
     if not found:
-        beside = read_dotenv_files(_dotenv_files(folder, [], env_files), environment, Report())
-        found = find_files(folder, {**beside, **environment})
+        found = find_files(folder, environment, env_files)
         beside_found = [each for each in {file.parent / ".env" for file in found} if each.exists()]
         check_owners([*found, *beside_found], folder, environment)
     if not found:
