@@ -6,6 +6,7 @@ import os
 import tarfile
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -42,10 +43,13 @@ class Shop:
     def container(self, service: str = "api") -> str:
         return next(each.id for each in self.runtime.containers.values() if each.name == f"shop-{service}-1")
 
-    def copied(self) -> dict[str, bytes]:
-        """The files of the latest copy."""
+    def copied(self) -> dict[str, bytes | str]:
+        """The files of the latest copy: the content of each, or where a link leads."""
         with tarfile.open(fileobj=io.BytesIO(self.runtime.copied[self.container(), "/"])) as tar:
-            return {each.name: (tar.extractfile(each) or io.BytesIO()).read() for each in tar if not each.issym()}
+            return {
+                each.name: each.linkname if each.issym() else (tar.extractfile(each) or io.BytesIO()).read()
+                for each in tar
+            }
 
     async def until_running(self) -> None:
         await eventually(lambda: [each.state for each in self.runtime.containers.values()] == ["running", "running"])
@@ -112,6 +116,34 @@ async def test_a_link_of_another_user_copies_nothing_that_it_may_not_read(shop: 
     await shop.until_reported("src/data/key: user 65534 made a symbolic link in its path")
     await eventually(lambda: (shop.container(), "/") in shop.runtime.copied)
     assert shop.copied() == {"srv/a.py": b"a.py"}
+
+
+async def test_a_link_to_a_folder_is_not_copied(shop: Shop) -> None:
+    """The container may have a folder there, such as a volume: every copy of every file would fail from then on."""
+    (shop.folder / "src" / "data").symlink_to(shop.folder)
+    (shop.folder / "src" / "main.py").symlink_to("a.py")
+    for name in ("data", "main.py", "a.py"):
+        shop.change(f"src/{name}")
+    await eventually(lambda: (shop.container(), "/") in shop.runtime.copied)
+    assert shop.copied() == {"srv/main.py": "a.py", "srv/a.py": b"a.py"}
+
+
+async def test_a_file_that_shrinks_while_it_is_copied_spoils_no_other(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An editor truncates a file, then writes it."""
+    facts_of = tarfile.TarFile.gettarinfo
+
+    def shrink(*args: Any, **options: Any) -> tarfile.TarInfo:
+        facts = facts_of(*args, **options)
+        (shop.folder / "src" / "a.py").write_text("")
+        return facts
+
+    monkeypatch.setattr(tarfile.TarFile, "gettarinfo", shrink)
+    shop.change("src/a.py")
+    shop.change("src/b.py")
+    await eventually(lambda: (shop.container(), "/") in shop.runtime.copied)
+    assert shop.copied() == {"srv/a.py": b"", "srv/b.py": b"b.py"}
 
 
 @pytest.mark.parametrize("action", ["rebuild"])

@@ -134,11 +134,19 @@ def _archive(watch: WatchRule, files: list[Path]) -> tuple[bytes, list[str]]:
 
 
 def _add(tar: tarfile.TarFile, file: Path, name: str) -> None:
-    """Add a file, or a symbolic link as one."""
+    """Add a file, or a symbolic link to a file as a link.
+
+    A link to a folder is omitted: where the container has a folder, such as a volume, it would fail the copy of all files.
+    """
+    if not file.is_file():
+        return
     if file.is_symlink():
         link = tarfile.TarInfo(name)
         link.type, link.linkname = tarfile.SYMTYPE, str(file.readlink())
         tar.addfile(link)
-    elif file.is_file():
+    else:
         with open(open_readable(file), "rb") as opened:  # noqa: PTH123 - a descriptor
-            tar.addfile(tar.gettarinfo(arcname=name, fileobj=opened), opened)
+            facts, content = tar.gettarinfo(arcname=name, fileobj=opened), opened.read()
+        # The size of the content, not that of a moment before: a header with another size would spoil the whole archive.
+        facts.size = len(content)
+        tar.addfile(facts, io.BytesIO(content))
