@@ -1,5 +1,6 @@
 """Requests at the seams between parts that are each right: selectors and conversions, options and preconditions."""
 
+import functools
 import json
 
 import pytest
@@ -23,7 +24,7 @@ def boats():
     return {"metadata": {"name": "boats.x.example.com"}, "spec": spec}
 
 
-async def relabel(_target, body, *, timeout):  # noqa: ASYNC109 - as the protocol has it
+async def relabel(_target, body, *, timeout, cargo=""):  # noqa: ASYNC109 - as the protocol has it
     """A webhook that labels what it converts."""
     del timeout
     review = json.loads(body)
@@ -31,6 +32,7 @@ async def relabel(_target, body, *, timeout):  # noqa: ASYNC109 - as the protoco
     for each in objects:
         each["apiVersion"] = review["request"]["desiredAPIVersion"]
         each["metadata"]["labels"] = {"converted": "yes"}
+        each["cargo"] = cargo
     answer = {"uid": review["request"]["uid"], "convertedObjects": objects, "result": {"status": "Success"}}
     return json.dumps({"apiVersion": review["apiVersion"], "kind": review["kind"], "response": answer}).encode()
 
@@ -54,6 +56,52 @@ async def test_a_watch_selects_by_the_labels_that_its_version_shows(options):
         assert [each["object"]["metadata"]["name"] for each in first] == ["a", "b"]
         await new.close()
         await old.close()
+
+
+async def test_a_watch_that_is_far_behind_gets_large_converted_objects():
+    """It has missed more than the server keeps of converted objects: each is converted when it is shown."""
+    cargo = "x" * 8_000_000
+    async with ApiServer(
+        kinds=["apiextensions.k8s.io/v1"], webhook_caller=functools.partial(relabel, cargo=cargo)
+    ) as server:
+        raw = Raw(server.handler)
+        assert (await raw.post(CRDS, boats())).code == 201
+        for name in "abcdef":
+            made = await raw.post(
+                BOATS.format("v1"), {"apiVersion": "x.example.com/v1", "kind": "Boat", "metadata": {"name": name}}
+            )
+        late = await raw.watch(f"{BOATS.format('v2')}?watch=1&resourceVersion={made.version - 6}")
+        frames = await late.take(6)
+        assert [frame["object"].get("apiVersion") for frame in frames] == ["x.example.com/v2"] * 6
+        await late.close()
+
+
+async def test_a_policy_gets_its_parameters_in_the_version_that_it_names():
+    """A webhook converts them: also an object that no client has read yet."""
+    async with ApiServer(
+        kinds=["v1", "apiextensions.k8s.io/v1", "admissionregistration.k8s.io/v1"],
+        webhook_caller=functools.partial(relabel, cargo="none"),
+    ) as server:
+        raw = Raw(server.handler)
+        assert (await raw.post(CRDS, boats())).code == 201
+        boat = {"apiVersion": "x.example.com/v1", "kind": "Boat", "metadata": {"name": "a"}}
+        assert (await raw.post(BOATS.format("v1"), boat)).code == 201
+        rules = [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}]
+        policy = {
+            "paramKind": {"apiVersion": "x.example.com/v2", "kind": "Boat"},
+            "matchConstraints": {"resourceRules": rules},
+            "validations": [{"expression": "params.cargo != 'none'", "message": "no cargo"}],
+        }
+        path = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolic{}"
+        assert (await raw.post(path.format("ies"), {"metadata": {"name": "p"}, "spec": policy})).code == 201
+        bound = {
+            "policyName": "p",
+            "paramRef": {"name": "a", "namespace": "default", "parameterNotFoundAction": "Deny"},
+        }
+        binding = {"metadata": {"name": "b"}, "spec": bound | {"validationActions": ["Deny"]}}
+        assert (await raw.post(path.format("ybindings"), binding)).code == 201
+        denied = await raw.post(MAPS, {"metadata": {"name": "a"}})
+        assert (denied.code, denied.body["message"].rpartition(": ")[2]) == (422, "no cargo")
 
 
 @pytest.mark.parametrize("path", [f"{MAPS}/a", MAPS])

@@ -8,6 +8,7 @@ from typing import TypeAlias
 import msgspec
 
 from steersman.apiserver.admission import Admission
+from steersman.apiserver.documents import readable
 from steersman.apiserver.metrics import ServerMetrics
 from steersman.apiserver.registry.definition import Definition, Tree
 from steersman.apiserver.registry.registry import ResourceRegistry
@@ -99,10 +100,7 @@ class VerbContext:
 
     async def all_readable(self, records: list[Record]) -> list[Record]:
         """Like `readable`, for several objects."""
-        conversion = self.definition.conversion
-        return (
-            records if conversion is None or conversion.webhook is None else await conversion.webhook.readable(records)
-        )
+        return await readable(self.definition, records)
 
     async def make_storable(self, obj: Tree) -> None:
         """Change an object to the stored version, as far as only a webhook can convert it."""

@@ -53,13 +53,17 @@ def decode_stored(record: Record) -> dict[str, Any]:
     return tree
 
 
+async def readable(definition: Definition, records: list[Record]) -> list[Record]:
+    """Stored objects in the version of a definition, as far as only a webhook can convert them."""
+    webhook = None if definition.conversion is None else definition.conversion.webhook
+    return records if webhook is None else await webhook.readable(records)
+
+
 def served(definition: Definition, record: Record) -> Record:
-    """A stored object in the group-version of a definition."""
+    """A stored object in the group-version of a definition. One that only a webhook can convert must be `readable`."""
     conversion = definition.conversion
     if conversion is None:
         return record
-    if conversion.webhook is not None:
-        record = conversion.webhook.known(record) or record
     if conversion.is_same(record):
         return record
     tree: dict[str, Any] = decode_tree(record.value)

@@ -234,14 +234,14 @@ class WebhookVersions:
         self._kept: dict[tuple[str, int, int], tuple[bytes, Record]] = {}
         self._size = 0
 
-    def known(self, record: Record) -> Record | None:
+    def _known(self, record: Record) -> Record | None:
         """A stored object in this version from the cache; None if it is not cached."""
         value, converted = self._kept.get((record.key, record.created, record.modified), (b"", None))
         return converted if value == record.value else None
 
     async def readable(self, records: list[Record]) -> list[Record]:
         """Stored objects in this version."""
-        converted = [record if record.value.startswith(self._begins) else self.known(record) for record in records]
+        converted = [record if record.value.startswith(self._begins) else self._known(record) for record in records]
         missing = [at for at, record in enumerate(converted) if record is None]
         for portion in _portions(missing, records):
             trees: list[Tree] = [decode_tree(records[at].value) for at in portion]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from steersman.apiserver.documents import decode_served
+from steersman.apiserver.documents import decode_served, readable
 from steersman.apiserver.registry import ResourceRegistry
 from steersman.apiserver.registry.definition import Definition, Tree
 from steersman.apiserver.storage import Record, Storage
@@ -37,7 +37,8 @@ async def collected(storage: Storage, definition: Definition, ref: Tree | None, 
     where = own or namespace if definition.namespaced else ""
     if definition.namespaced and not where:
         raise InvalidParams("cannot use namespaced paramRef in policy binding that matches cluster-scoped resources")
-    found = [decode_served(definition, each) for each in await _records(storage, definition, ref, where)]
+    records = await readable(definition, await _records(storage, definition, ref, where))
+    found = [decode_served(definition, each) for each in records]
     selector = read_selector(ref.get("selector"))
     if selector is not None:
         found = [each for each in found if selector.matches(each["metadata"].get("labels") or {})]

@@ -18,10 +18,6 @@ def _never_same(_: Record) -> bool:
 class WebhookConverter(Protocol):
     """Converts objects of a resource by a webhook."""
 
-    def known(self, record: Record) -> Record | None:
-        """A stored object in the version of the resource, if it was converted lately."""
-        ...
-
     async def readable(self, records: list[Record]) -> list[Record]:
         """Stored objects in the version of the resource."""
         ...

@@ -30,7 +30,7 @@ from steersman.apiserver.storage import Page, Record
 from steersman.apiserver.verbs.options import not_a_number, refuse_options, version_of_get
 from steersman.apiserver.watching.pace import Pace
 from steersman.apiserver.watching.selection import Selection, check_syntax
-from steersman.apiserver.watching.watched_change import WatchedChange
+from steersman.apiserver.watching.watched_change import WatchedChange, is_converted
 from steersman.apiserver.watching.window import TooOld, Window
 from steersman.errors import encode_status
 from steersman.objects.field_problems import FieldProblem, problem
@@ -41,8 +41,8 @@ _CACHING = ("Cache-Control", "no-cache, private")
 _HEADERS = (_CACHING, ("Content-Type", JSON))
 _PROTOBUF_HEADERS = (_CACHING, ("Content-Type", f"{PROTOBUF};stream=watch"))
 _PIECE = 64 * 1024
-#: How many changes a webhook converts at a time.
-_CONVERTED = 100
+#: How many changes a webhook converts at a time, and about how many bytes of stored objects.
+_CONVERTED, _CONVERTED_SIZE = 100, 1024 * 1024
 #: Seconds before its end at which a watch sends a bookmark.
 _LAST_BOOKMARK = 2.0
 _MATCH = "resourceVersionMatch"
@@ -143,9 +143,8 @@ class _Stream:
         self._position = 0
         #: The client has all changes up to here.
         self._known = 0
-        conversion = context.definition.conversion
         #: Whether a webhook converts the objects.
-        self._converts = conversion is not None and conversion.webhook is not None
+        self._converts = is_converted(context.definition)
         self._push: Push | None = None
         #: Printed but not sent yet.
         self._left = b""
@@ -225,14 +224,28 @@ class _Stream:
             await self._window.wait(self._position, until, self._take)
 
     async def _changes(self) -> list[WatchedChange]:
-        """The next changes. A webhook that converts their objects does so here, and keeps the results for a while."""
+        """The next changes; if a webhook converts their objects, some of them, converted."""
         changes = self._window.after(self._position)
-        if not self._converts:
-            return changes
-        changes = changes[:_CONVERTED]
-        records = (record for change in changes for record in (change.record, change.previous) if record is not None)
-        await self._context.all_readable(list(records))
-        return changes
+        return await self._converted(changes) if self._converts else changes
+
+    async def _converted(self, changes: list[WatchedChange]) -> list[WatchedChange]:
+        """The first changes, with their objects in the version of the resource."""
+        records: list[Record] = []
+        count = size = 0
+        for change in changes[:_CONVERTED]:
+            added = [record for record in (change.record, change.previous) if record is not None]
+            size += sum(len(record.value) for record in added)
+            if count and size > _CONVERTED_SIZE:
+                break
+            count += 1
+            records += added
+        converted = iter(await self._context.all_readable(records))
+        return [
+            WatchedChange(
+                change.key, change.revision, change.record and next(converted), change.previous and next(converted)
+            )
+            for change in changes[:count]
+        ]
 
     def _take(self) -> bool:
         """Push the pending changes. Returns whether that was all."""

@@ -109,7 +109,7 @@ class Feed:
             return
         key = change.key
         prefix = key[: key.index("/", key.index("/") + 1) + 1]
-        watched = WatchedChange(change)
+        watched = WatchedChange(*change)
         self.window(prefix).append(watched)
         self._size += watched.size
         if self._size > self._history_bytes:

@@ -84,13 +84,11 @@ class Selection:
         """Whether an object is selected after a change, or was before it."""
         if (change.previous if previous else change.record) is None or not self.takes_all(change.key):
             return False
-        definition = self._definition
-        if self._label_matcher is not None:
-            labels = change.labels(definition, previous=previous)
-            if not self._label_matcher.matches(labels):
-                return False
+        if self._label_matcher is not None and not self._label_matcher.matches(change.labels(previous=previous)):
+            return False
         if self._field_matcher is None:
             return True
+        definition = self._definition
         return self._field_matcher.matches(
             self._reader(change.key, lambda: change.fields(definition, previous=previous))
         )

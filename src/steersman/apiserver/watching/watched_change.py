@@ -9,7 +9,7 @@ import msgspec
 
 from steersman.apiserver.json_trees import decode_tree
 from steersman.apiserver.registry.definition import Definition
-from steersman.apiserver.storage import Change, Record
+from steersman.apiserver.storage import Record
 
 
 class _Labels(msgspec.Struct):
@@ -29,13 +29,6 @@ def is_converted(definition: Definition) -> bool:
     return definition.conversion is not None and definition.conversion.webhook is not None
 
 
-def _shown(definition: Definition, record: Record) -> Record:
-    """A stored object in the version of the resource, if a webhook has converted it."""
-    if definition.conversion is None or definition.conversion.webhook is None:
-        return record
-    return definition.conversion.webhook.known(record) or record
-
-
 def labels_of(record: Record) -> dict[str, str]:
     """The labels of an object; nothing else is decoded."""
     if b'"labels"' not in record.value:
@@ -47,7 +40,7 @@ def fields_of(definition: Definition, record: Record) -> dict[str, str]:
     """The values of all selectable fields, other than name and namespace; the object is decoded once."""
     if not definition.selectable:
         return {}
-    tree: dict[str, Any] = decode_tree(_shown(definition, record).value)
+    tree: dict[str, Any] = decode_tree(record.value)
     if definition.conversion is not None:
         definition.conversion.from_stored(tree)
     return {field: read(tree) for field, read in definition.selectable.items()}
@@ -58,12 +51,12 @@ class WatchedChange:
 
     __slots__ = ("_fields", "_labels", "key", "previous", "record", "revision")
 
-    def __init__(self, change: Change) -> None:
-        self.key = change.key
-        self.revision = change.revision
-        self.record = change.record
-        self.previous = change.previous
-        self._labels: dict[tuple[bool, Hashable], dict[str, str]] = {}
+    def __init__(self, key: str, revision: int, record: Record | None, previous: Record | None) -> None:
+        self.key = key
+        self.revision = revision
+        self.record = record
+        self.previous = previous
+        self._labels: dict[bool, dict[str, str]] = {}
         self._fields: dict[tuple[bool, Hashable], dict[str, str]] = {}
 
     @property
@@ -71,13 +64,12 @@ class WatchedChange:
         """The size of the old state, which only the history holds."""
         return 0 if self.previous is None else len(self.previous.value)
 
-    def labels(self, definition: Definition, *, previous: bool) -> dict[str, str]:
+    def labels(self, *, previous: bool) -> dict[str, str]:
         """The labels after the change, or before it."""
-        key = (previous, definition.gvk if is_converted(definition) else None)
-        found = self._labels.get(key)
+        found = self._labels.get(previous)
         if found is None:
             record = self.previous if previous else self.record
-            found = self._labels[key] = _NONE if record is None else labels_of(_shown(definition, record))
+            found = self._labels[previous] = _NONE if record is None else labels_of(record)
         return found
 
     def fields(self, definition: Definition, *, previous: bool) -> dict[str, str]:
