@@ -324,6 +324,32 @@ def test_a_definition_made_again_keeps_its_instances():
     assert run_virtual(play())[0] == (["a", "b"], ["NamesAccepted", "Established"])
 
 
+def test_a_definition_made_again_keeps_the_instances_that_are_not_deleted_yet():
+    """A deletion of many instances ends in the middle once its own definition has lost its finalizer."""
+
+    async def play():
+        async with ApiServer() as server:
+            raw = Raw(server.handler)
+            await raw.post(CRDS, crd())
+            for number in range(100):
+                assert (await raw.post(BOATS, boat(f"b{number}"))).code == 201
+            await raw.delete(CRD)
+            for _ in range(1000):
+                if len((await raw.get(BOATS)).names) < 100:
+                    break
+                await asyncio.sleep(0)
+            await raw.patch(CRD, {"metadata": {"finalizers": None}})
+            await gone(raw)
+            await raw.post(CRDS, crd())
+            left = (await raw.get(BOATS)).names
+            await asyncio.sleep(300)
+            return left, (await raw.get(BOATS)).names
+
+    left, later = run_virtual(play())[0]
+    assert len(left) > 50
+    assert later == left
+
+
 async def test_a_definition_that_is_mended_while_it_ends_is_deleted():
     """Its instances are deleted as it is now: here a conversion webhook that fails is removed meanwhile."""
 

@@ -104,8 +104,10 @@ class InstanceDeletion:
             except RequestRejected as refused:
                 if refused.status.code != 404:
                     raise
-            # Other requests are answered between two deletions.
+            # Other requests are answered between two deletions; one of them may end this one.
             await asyncio.sleep(0)
+            if self._current() is None:
+                return False
         return await self._are_gone(definition)
 
     async def _are_gone(self, definition: Definition) -> bool:
