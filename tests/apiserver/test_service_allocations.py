@@ -1,11 +1,13 @@
 """Addresses and ports of Services when a write fails halfway: no Service loses its own, and none is lost for good."""
 
+import asyncio
+import json
 import time  # noqa: TID251 - the CPU time of a thread
 
 import pytest
 
 from samples.embedded import MERGE, Raw
-from steersman.apiserver import ApiServer, Attributes, MemoryStorage, Plugin
+from steersman.apiserver import ApiServer, Attributes, JournaledStorage, MemoryStorage, Plugin
 
 SERVICES = "/api/v1/namespaces/default/services"
 
@@ -72,6 +74,59 @@ async def test_what_a_killed_process_left_allocated_is_free_after_the_next_start
         raw = Raw(server.handler)
         assert (await raw.post(SERVICES, service("b", 30002))).code == 201
         assert (await raw.post(SERVICES, service("c", 30001))).code == 422
+
+
+def released(name):
+    return "DELETE", f"{SERVICES}/{name}", None
+
+
+def renumbered(name):
+    return "PUT", f"{SERVICES}/{name}", service(name, 30001, 30002)
+
+
+def made(name):
+    return "POST", SERVICES, service(name)
+
+
+@pytest.mark.parametrize("write", [made, renumbered, released])
+async def test_services_hold_what_is_allocated_wherever_a_write_is_cancelled(tmp_path, write):
+    """A client that leaves, or a deadline, ends a request at any step; a store still writes what it has begun to write."""
+    async with JournaledStorage(tmp_path, fsync="never") as storage, ApiServer(kinds=["v1"], storage=storage) as server:
+        raw = Raw(server.handler)
+        steps, is_cancelled = 0, True
+        while is_cancelled:
+            if write is not made:
+                assert (await raw.post(SERVICES, service("a", 30000))).code == 201
+            async with asyncio.TaskGroup() as group:
+                request = group.create_task(raw.send(*write("a")))
+                for _ in range(steps):
+                    await asyncio.sleep(0)
+                is_cancelled = request.cancel()
+            # What it has begun ends.
+            for _ in range(100):
+                await asyncio.sleep(0)
+            assert await allocations(storage) == await values(storage), f"cancelled after {steps} steps"
+            await raw.delete(f"{SERVICES}/a")
+            steps += 1
+        assert steps > 5
+
+
+async def allocations(storage):
+    """The values that are allocated, each with the uid of its holder."""
+    records = (await storage.list("allocations/")).records
+    return {record.key.rpartition("/")[2]: record.value.decode() for record in records}
+
+
+async def values(storage):
+    """The values in the stored Services, each with the uid of its Service."""
+    held = {}
+    for record in (await storage.list("core/services/")).records:
+        tree = json.loads(record.value)
+        spec, uid = tree["spec"], tree["metadata"]["uid"]
+        held |= dict.fromkeys(
+            [*spec["clusterIPs"], *(str(port["nodePort"]) for port in spec["ports"] if "nodePort" in port)], uid
+        )
+    return held
 
 
 async def test_a_service_with_thousands_of_ports_costs_little(raw):

@@ -17,6 +17,7 @@ from steersman.apiserver.storage import (
     Mismatch,
     Storage,
     Watching,
+    settled,
 )
 
 
@@ -43,6 +44,18 @@ async def test_a_put_is_read_back_with_its_revisions(storage: Storage) -> None:
     assert (second.created, second.modified) == (first.created, first.modified + 1)
     assert await storage.get("a/1") == (second, second.modified)
     assert await storage.get("a/2") == (None, second.modified)
+
+
+async def test_a_record_is_settled_after_a_write_whose_caller_left(storage: Storage) -> None:
+    """Who undoes what a cancelled request has begun must see what became of its write."""
+    async with asyncio.TaskGroup() as group:
+        written = group.create_task(storage.put("a/1", b"one", expect=0))
+        await asyncio.sleep(0)
+        written.cancel()
+    record = await settled(storage, "a/1")
+    assert record is not None
+    assert (record.value, await storage.revision()) == (b"one", record.modified)
+    assert await settled(storage, "a/2") is None
 
 
 async def test_a_write_on_top_of_another_revision_does_not_happen(storage: Storage) -> None:

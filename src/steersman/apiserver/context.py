@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import TypeAlias
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 
+from steersman.aio import OwnedTasks
 from steersman.apiserver.admission import Admission
 from steersman.apiserver.documents import readable
 from steersman.apiserver.metrics import ServerMetrics
@@ -17,6 +19,8 @@ from steersman.apiserver.storage import Record, Storage
 from steersman.apiserver.watching.feed import Feed
 from steersman.apiserver.workers import Workers
 from steersman.transport import ServerResponse
+
+_T = TypeVar("_T")
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,6 +65,8 @@ class Backend:
         #: Threads for the computations of large requests.
         self.workers = workers
         self.metrics = metrics
+        #: Steps of requests that end even if the requests are cancelled.
+        self.steps = OwnedTasks()
         self._contexts: dict[tuple[str, str, str], VerbContext] = {}
         self._contexts_of = -1
 
@@ -76,10 +82,22 @@ class Backend:
         return found
 
 
+class _Failure(NamedTuple):
+    error: Exception
+
+
+async def _outcome(step: Coroutine[Any, Any, _T]) -> _T | _Failure:
+    """The result of a step. Its error is a result too: the task of a cancelled request must not log it."""
+    try:
+        return await step
+    except Exception as error:  # noqa: BLE001 - raised again for the request
+        return _Failure(error)
+
+
 class VerbContext:
     """One served resource, as verbs see it; also the surroundings of its strategy and of admission plugins."""
 
-    __slots__ = ("admission", "definition", "feed", "limits", "metrics", "registry", "storage", "workers")
+    __slots__ = ("_steps", "admission", "definition", "feed", "limits", "metrics", "registry", "storage", "workers")
 
     def __init__(self, definition: Definition, backend: Backend, *, admission: Admission | None = None) -> None:
         self.definition = definition
@@ -90,6 +108,7 @@ class VerbContext:
         self.limits = backend.limits
         self.workers = backend.workers
         self.metrics = backend.metrics
+        self._steps = backend.steps
 
     async def readable(self, record: Record) -> Record:
         """A stored object in the version of the resource, as far as only a webhook can convert it."""
@@ -115,6 +134,14 @@ class VerbContext:
             return None
         record, _ = await self.storage.get(definition.storage_key(namespace, name))
         return record
+
+    async def finished(self, step: Coroutine[Any, Any, _T]) -> _T:
+        """Await a step that ends even if the request is cancelled meanwhile."""
+        outcome = self._steps.start(_outcome(step), name="api server: step of a request")
+        result = await asyncio.shield(outcome)
+        if isinstance(result, _Failure):
+            raise result.error
+        return result
 
 
 #: Answers a request for a resource.

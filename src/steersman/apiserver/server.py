@@ -226,6 +226,7 @@ class ApiServer:
             await self.feed.begin()
             await self.account_tokens.load()
             stack.callback(self.backend.workers.close)
+            stack.push_async_callback(self.backend.steps.close)
             stack.push_async_callback(self.webhooks.close)
             tasks = await stack.enter_async_context(Supervisor())
             stack.callback(tasks.cancel)

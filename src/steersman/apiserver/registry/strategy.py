@@ -7,7 +7,8 @@ Guarantees
 
 from __future__ import annotations
 
-from typing import Literal, Protocol
+from collections.abc import Coroutine, Iterable
+from typing import Any, Literal, Protocol, TypeVar
 
 from steersman.apiserver.identity import User
 from steersman.apiserver.storage import Record, Storage
@@ -16,13 +17,15 @@ from steersman.objects import Tree
 from steersman.objects.field_problems import FieldProblem
 from steersman.schemas.names import dns_subdomain
 
+_T = TypeVar("_T")
+
 #: Markers for the place of metadata problems among those of an update: of immutable fields, and of the metadata as a
 #: whole.
 CHANGED, WHOLE = FieldProblem("metadata", "changed"), FieldProblem("metadata", "whole")
 
 
 class Surroundings(Protocol):
-    """What a strategy may read beyond its object."""
+    """What a strategy may use beyond its object."""
 
     @property
     def storage(self) -> Storage:
@@ -36,6 +39,10 @@ class Surroundings(Protocol):
 
     async def read(self, group: str, resource: str, namespace: str, name: str) -> Record | None:
         """A stored object of any kind."""
+        ...
+
+    async def finished(self, step: Coroutine[Any, Any, _T]) -> _T:
+        """Await a step that ends even if the request is cancelled meanwhile."""
         ...
 
 
@@ -187,6 +194,6 @@ class Strategy:
         del obj
         return False
 
-    async def release(self, obj: Tree | None, kept: Tree | None, surroundings: Surroundings) -> None:
-        """Release what `allocate` took for an object and `kept` does not need; without `kept`, everything."""
+    async def release(self, obj: Tree | None, kept: Iterable[Tree | None], surroundings: Surroundings) -> None:
+        """Release what `allocate` took for an object, except for what one of `kept` needs."""
         del obj, kept, surroundings

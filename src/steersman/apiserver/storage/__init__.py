@@ -17,6 +17,7 @@ from steersman.apiserver.storage.protocol import (
     Storage as Storage,
     StorageError as StorageError,
     Watching as Watching,
+    settled as settled,
 )
 
 # Imported on first use: most servers in tests keep their objects in memory.

@@ -7,6 +7,7 @@ Guarantees, provided by every store and tested on each by one suite
 - A read at a revision sees exactly the state of then, until that revision is compacted.
 - Nothing waits for a slow watcher: one that falls too far behind ends with `Compacted`.
 - An answered change is visible to every later read.
+- `put` and `delete` are answered after the writes of their key that began before them, even those whose callers were cancelled.
 """
 
 from __future__ import annotations
@@ -120,3 +121,13 @@ class Storage(Protocol):
     async def compact(self, revision: int) -> None:
         """Drop the history before a revision: only states from it on can be read or watched."""
         ...
+
+
+async def settled(storage: Storage, key: str) -> Record | None:
+    """The record of a key after all writes of it that have begun, also those whose callers were cancelled."""
+    try:
+        # No key is at this revision, so nothing is written.
+        await storage.put(key, b"", expect=-1)
+    except Mismatch as mismatch:
+        return mismatch.current
+    raise AssertionError(f"the store wrote {key} on top of a revision that cannot be")

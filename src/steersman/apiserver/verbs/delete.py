@@ -22,6 +22,7 @@ from steersman.apiserver.forms.form import blank_object
 from steersman.apiserver.registry.definition import Tree
 from steersman.apiserver.request import ServerRequest, read_body
 from steersman.apiserver.storage import Mismatch, Record
+from steersman.apiserver.verbs.allocation import remove
 from steersman.apiserver.verbs.deletion_rules import check_preconditions, decide, refuse_lost_version
 from steersman.apiserver.verbs.options import DeleteOptions, delete_options
 from steersman.apiserver.verbs.responses import answer_object
@@ -138,6 +139,5 @@ async def _try(context: VerbContext, request: ServerRequest, record: Record, opt
         return Outcome(shown, uid, is_gone=True, is_marked=loses_finalizers)
     if loses_finalizers:
         refuse_lost_version(definition, record, options)
-    revision = await context.storage.delete(record.key, expect=record.modified)
-    await strategy.release(old, None, context)
+    revision = await remove(context, record, old)
     return Outcome(record._replace(modified=revision), uid, is_gone=True, is_marked=False)

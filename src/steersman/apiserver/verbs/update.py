@@ -26,7 +26,7 @@ from steersman.apiserver.registry.metadata import validate_changed
 from steersman.apiserver.registry.strategy import CHANGED, WHOLE, Strategy
 from steersman.apiserver.request import ServerRequest, read_body
 from steersman.apiserver.storage import Mismatch, Record
-from steersman.apiserver.verbs.allocation import allocated
+from steersman.apiserver.verbs.allocation import allocated, remove
 from steersman.apiserver.verbs.create import create_object
 from steersman.apiserver.verbs.duplicate_owners import warn_of_duplicate_owners
 from steersman.apiserver.verbs.managed_fields import managed_update, small_enough
@@ -318,8 +318,7 @@ class Change:
         await context.make_storable(obj)
         value = encode_served(context.definition, obj)
         if not self._options.dry_run:
-            await context.storage.delete(record.key, expect=record.modified)
-            await context.definition.strategy.release(deleted, None, context)
+            await remove(context, record, deleted)
         return await context.readable(record._replace(value=value))
 
     def _uid_conflict(self, why: str) -> Exception:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from steersman.apiserver.registry.builtin.pods.containers import PROTOCOLS
@@ -97,7 +97,7 @@ class ServiceStrategy(BuiltinStrategy):
     async def allocate(self, obj: Tree, old: Tree | None, surroundings: Surroundings, *, dry_run: bool) -> None:
         await take(obj, old, surroundings, dry_run=dry_run)
 
-    async def release(self, obj: Tree | None, kept: Tree | None, surroundings: Surroundings) -> None:
+    async def release(self, obj: Tree | None, kept: Iterable[Tree | None], surroundings: Surroundings) -> None:
         await give_back(obj, kept, surroundings)
 
     def validate_create(self, obj: Tree) -> list[FieldProblem]:

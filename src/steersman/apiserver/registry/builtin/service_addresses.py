@@ -10,6 +10,7 @@ Guarantees
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from ipaddress import IPv4Address, IPv4Network
 from typing import Any
 
@@ -18,7 +19,7 @@ from steersman.apiserver.errors import internal, invalid as refusal
 from steersman.apiserver.registry.builtin.types.formats import ip_family, ipv4
 from steersman.apiserver.registry.builtin.types.trees import Tree, inner, items, metadata
 from steersman.apiserver.registry.strategy import Surroundings
-from steersman.apiserver.storage import Mismatch, Storage
+from steersman.apiserver.storage import Mismatch, Storage, settled
 from steersman.objects import GroupVersionKind
 from steersman.objects.field_problems import FieldProblem, invalid
 
@@ -149,8 +150,7 @@ async def take(obj: Tree, old: Tree | None, surroundings: Surroundings, *, dry_r
     try:
         await allocation.make()
     except BaseException:
-        for key in allocation.claimed:
-            await _free(surroundings, key, allocation.holder)
+        await surroundings.finished(_free(surroundings, allocation.claimed, allocation.holder))
         raise
 
 
@@ -304,19 +304,21 @@ def held(obj: Tree | None) -> list[str]:
     return list(dict.fromkeys(keys))
 
 
-async def give_back(obj: Tree | None, kept: Tree | None, surroundings: Surroundings) -> None:
-    """Release what a Service holds and `kept` does not."""
-    needed = {*held(kept)}
-    for key in held(obj):
-        if key not in needed:
-            await _free(surroundings, key, metadata(obj or {}).get("uid", ""))
+async def give_back(obj: Tree | None, kept: Iterable[Tree | None], surroundings: Surroundings) -> None:
+    """Release what a Service holds and none of `kept` does."""
+    needed = {key for other in kept for key in held(other)}
+    keys = [key for key in held(obj) if key not in needed]
+    await _free(surroundings, keys, metadata(obj or {}).get("uid", ""))
 
 
-async def _free(surroundings: Surroundings, key: str, holder: str) -> None:
-    record, _ = await surroundings.storage.get(key)
-    # A Service whose creation failed may name a value that another one holds.
-    if record is not None and record.value == holder.encode():
-        await surroundings.storage.delete(key, expect=record.modified)
+async def _free(surroundings: Surroundings, keys: Iterable[str], holder: str) -> None:
+    for key in keys:
+        record = await settled(surroundings.storage, key)
+        # A Service whose creation failed may name a value that another one holds.
+        if record is not None and record.value == holder.encode():
+            # Another step may release it too.
+            with suppress(Mismatch):
+                await surroundings.storage.delete(key, expect=record.modified)
 
 
 async def free_unheld(storage: Storage, services: Iterable[Tree]) -> None:
