@@ -151,6 +151,40 @@ def test_a_retry_is_pending_only_if_something_has_changed_since_the_failure():
     assert (table.state.pending(), table.state.last_retry()) == ((0, 0), None)
 
 
+@pytest.mark.parametrize("failing", [False, True])
+def test_a_change_during_a_call_makes_its_retry_pending(failing):
+    """A test that mends the cause of a failure and calls `drained` must not depend on when the failing call ends."""
+    table = Table()
+    table.ensure(site())
+    call = table.take()
+    if failing:
+        table.done(call, Raised("no route"))
+        table.ensure(site())
+        call = table.take(after=1.0)
+    changed = site()
+    changed.metadata.annotations = {"credentials": "new"}
+    table.ensure(changed)
+    table.done(call, Raised("no route"))
+    table.ensure(changed)
+    assert table.state.pending() == (1, 0)
+    table.done(table.take(after=1.0), Raised("no route"))
+    table.ensure(changed)
+    assert table.state.pending() == (0, 0)
+
+
+def test_a_changed_request_after_a_failure_is_pending_while_it_waits_for_more_changes():
+    """`drained` would return before the call that the change asks for."""
+    table = Table(debounce=2.0)
+    table.present(site())
+    table.ensure(site(2, image="caddy"))
+    work = table.take(after=2.0)
+    table.done(work, Raised("no route"))
+    table.ensure(site(2, image="caddy"))
+    assert table.state.pending() == (0, 0)
+    table.ensure(site(3, image="httpd"))
+    assert table.state.pending() == (1, 0)
+
+
 def test_after_a_lost_creation_absence_is_believed_late():
     table = Table(late=10.0)
     table.ensure(site())

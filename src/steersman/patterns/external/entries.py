@@ -190,7 +190,7 @@ class Entry:
 
         self.failure, self.failed_at = "", NEVER
         self.backoff = backoff
-        #: The retry comes soon, because something that the reconcile reads has changed since the failure.
+        #: Something that the request depends on has changed since the last call began, so a retry comes soon.
         self.hurried = False
         #: A wait for a lookup timed out, and no call has succeeded since.
         self.lookup_timed_out = False

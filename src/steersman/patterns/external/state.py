@@ -165,7 +165,7 @@ class ExternalState(Generic[R]):
         entry = self._entries.get(work.key.uid)
         if entry is None or entry.work is not work:
             return Finished()
-        entry.work, entry.hurried = None, False
+        entry.work = None
         if entry.forgotten:
             del self._entries[work.key.uid]
             return Finished()
@@ -236,13 +236,13 @@ class ExternalState(Generic[R]):
         if not entry.outdates(version, obj):
             if version != entry.version:
                 self._change(entry, key, version, now)
-            elif entry.failure and (by.changes - entry.changes or entry.differs_from(obj)):
+            elif (entry.failure or entry.work) and (by.changes - entry.changes or entry.differs_from(obj)):
                 self._hurry(entry, now)
             entry.obj, entry.changes = obj, by.changes
         return entry
 
     def _hurry(self, entry: Entry, now: float) -> None:
-        """Retry soon: something that the reconcile reads has changed, and may have been the reason of the failure."""
+        """Retry soon: something that the reconcile reads has changed, and may be the reason of a failure, also of a call in progress."""
         entry.backoff.reset()
         entry.hurried = True
         entry.due = max(now, min(entry.due, entry.failed_at + self._timing.first_retry))
@@ -251,7 +251,7 @@ class ExternalState(Generic[R]):
         entry.key, entry.version = key, version
         # The old request itself may have caused the failure.
         entry.backoff.reset()
-        entry.due = now
+        entry.due, entry.hurried = now, True
         if self._timing.debounce:
             entry.changed_at = now if entry.changed_at is None else entry.changed_at
             entry.debounced_until = min(now + self._timing.debounce, entry.changed_at + self._timing.at_most)
@@ -309,7 +309,7 @@ class ExternalState(Generic[R]):
         if again:
             entry.asked, entry.again_at = False, None
             entry.periodic_lookups += 1
-        entry.timer_at = None
+        entry.timer_at, entry.hurried = None, False
         entry.work = Work(
             call=call,
             key=entry.key,
