@@ -169,6 +169,35 @@ async def test_it_can_be_taken_over_too_once_steersman_writes_the_references(cli
         assert (await stage.run(declare())).writes == ["DELETE controlled", "DELETE page"]
 
 
+@pytest.mark.parametrize("how", ["apply", "merge", "update", "replace"])
+async def test_it_is_taken_over_once_however_it_is_written(client, home, namespace, how):
+    """The label of the earlier owner would stay: every reconcile would adopt the child again, and nothing would delete it."""
+    async with reconciling(client, home, KINDS) as stage:
+        await stage.run(declare(page("page"), how="merge"))
+    await client.delete(home)
+    again = await own(client, "home", namespace)
+    async with reconciling(client, again, (ConfigMap,)) as stage:
+        taken = await stage.run(declare(page("page"), adopt=True, how=how))
+        assert [child.change for child in taken.result.children] == ["adopted"]
+        assert LABEL not in ((await client.get(ConfigMap, (namespace, "page"))).metadata.labels or {})
+        assert (await stage.run(declare(page("page"), adopt=True, how=how))).writes == []
+        assert (await stage.run(declare())).writes == ["DELETE page"]
+
+
+@pytest.mark.parametrize("kinds", [(ConfigMap,), KINDS], ids=["references", "labels"])
+@pytest.mark.parametrize(("before", "after"), [(False, True), (True, False)])
+async def test_what_is_taken_over_is_kept_as_declared_now(client, home, namespace, before, after, kinds):
+    """The part of the program that keeps children would go on to hold its label and its annotation, or the program would."""
+    async with reconciling(client, home, KINDS) as stage:
+        await stage.run(declare(page("page"), prune=before))
+    await client.delete(home)
+    again = await own(client, "home", namespace)
+    async with reconciling(client, again, kinds) as stage:
+        await stage.run(declare(page("page"), adopt=True, prune=after))
+        assert (await stage.run(declare(page("page"), adopt=True, prune=after))).writes == []
+        assert (await stage.run(declare())).writes == (["DELETE page"] if after else [])
+
+
 async def test_a_retired_kind_and_one_out_of_reach(client, home, namespace):
     role = f"role-{name_suffix()}"
     kinds = (child(ClusterRole, owner_references=False), child(Secret, owner_references=False))

@@ -37,6 +37,7 @@ from steersman.patterns.children.membership import (
     CLAIMED,
     CLAIMED_ANNOTATION,
     KEPT,
+    LABEL_MARKS,
     OWNER_UID_LABEL,
     Marks,
     kept_by,
@@ -296,18 +297,20 @@ class _StateApply:
         if view is not None and not view.deleting and standing_of(view, self._marks.uid, bond) == "ours":
             view = await taken_over(self._client, self._memory, output.known.kind, view)
         view, part = await self._parted(output, view)
-        mark, adopting = bond, False
+        mark, adopting, outdated = bond, False, ()
         if view is None:
             if self._skips_new and identity.key.namespace == self._key.namespace:
                 return Applied(output, None, _SKIPPED)
         elif view.deleting:
             return self._deleting(output, view)
         elif (standing := standing_of(view, self._marks.uid, bond)) != "ours":
-            if not _may_write(standing, output) and not self._inherits(output, view):
+            inherits = self._inherits(output, view)
+            if not _may_write(standing, output) and not inherits:
                 self._wait_for(identity)
                 problem = not_ours(identity, view.metadata, self._owner, bond)
                 return Applied(output, None, _not_there(problem), problem)
             adopting = bond != "none"
+            outdated = LABEL_MARKS if inherits and bond == "reference" else ()
         elif bond in ("reference", "label_alone") and not was_made(view, self._marks.uid):
             # Another program created it for the same owner: not ours to delete, unless the program adopts it.
             adopting = bool(options.get("adopt"))
@@ -331,6 +334,7 @@ class _StateApply:
             owner_uid=self._marks.uid,
             token=token,
             part=part,
+            outdated=outdated,
         )
         found = await writer_for(options).unchanged(client_of(self._client, part), work)
         if isinstance(found, StoredView):
@@ -350,6 +354,8 @@ class _StateApply:
             part = CLAIMED if kept_by(view, uid) == CLAIMED else part
             view = await with_mark_of(self._client, self._memory, kind, view, uid, part)
             view = view and await self._share.given_up(kind, view, part)
+        elif self._inherits(output, view):
+            view = await with_mark_of(self._client, self._memory, kind, view, view.labels[OWNER_UID_LABEL], part)
         return view, part
 
     def _inherits(self, output: Output, view: StoredView) -> bool:

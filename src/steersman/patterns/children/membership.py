@@ -33,11 +33,14 @@ from steersman.objects import (
     owner_reference,
     replace,
 )
+from steersman.patches import pointer
 
 #: The uid of the owner, on children that no owner reference can hold.
 OWNER_UID_LABEL = "steersman.dev/owner-uid"
 #: The same owner, readable for people and mappers: ``Site.web.example.com/default/home``.
 OWNER_ANNOTATION = "steersman.dev/owner"
+#: Where both are on an object, as JSON pointers.
+LABEL_MARKS = (pointer("metadata", "labels", OWNER_UID_LABEL), pointer("metadata", "annotations", OWNER_ANNOTATION))
 #: The state that declared a child, and its depth where there are several: ``replicas``, ``replicas.2``, ``2``.
 STATE_LABEL = "steersman.dev/state"
 #: "false" on a child that stays when no state declares it anymore.

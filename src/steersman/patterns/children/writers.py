@@ -71,6 +71,7 @@ class ChildWrite:
         "part",
         "prepared",
         "removal",
+        "removed",
         "sent",
         "token",
         "view",
@@ -87,6 +88,7 @@ class ChildWrite:
         owner_uid: str,
         token: bytes = b"",
         part: str = "",
+        outdated: tuple[str, ...] = (),
     ) -> None:
         self.output = output
         #: The part of the program that writes a child which is never pruned; empty for any other child.
@@ -100,6 +102,8 @@ class ChildWrite:
         #: The hash of the intent; empty if the intent alone does not decide.
         self.token = token
         self.prepared: PreparedApply[Any] | None = None
+        #: The fields that the child must not have; ``outdated`` ones are marks of an earlier owner.
+        self.removed = (*output.options.get("remove", ()), *outdated)
         self.removal: Removal | None = None
         #: Whether the server answered, not the cache.
         self.sent = False
@@ -212,7 +216,7 @@ class _Apply:
     async def _prepare(self, client: InternalClient, work: ChildWrite, child: AnyObject) -> PreparedApply[Any]:
         force = work.output.bond != "none"
         prepared = work.prepared = await client.prepare_apply(cast("Object", child), force=force, token=work.token)
-        named = work.output.options.get("remove", ())
+        named = work.removed
         if named or b":null" in prepared.intent.body:
             work.removal = removal_of(prepared, named, work.memory.server_defaults)
             if work.removal is not None:
@@ -347,8 +351,13 @@ def _overwrite(work: ChildWrite, live: Tree) -> Tree:
     """The child in place of a live object, with the marks of another program, or of an adoption by labels."""
     made = work.view is None or was_made(work.view, work.owner_uid)
     metadata: Tree = live["metadata"]
+    left = {parse_path(field)[-1] for field in work.removed}
     marks = {
-        place: {name: metadata[place][name] for name in metadata.get(place) or () if _stays(name, made=made)}
+        place: {
+            name: metadata[place][name]
+            for name in metadata.get(place) or ()
+            if name not in left and _stays(name, made=made)
+        }
         for place in ("labels", "annotations")
     }
     return overwrite_of(tree_of(work.child), live, marks)
@@ -443,7 +452,7 @@ def _difference(work: ChildWrite) -> Tree:
     view, child = work.view, work.child
     assert view is not None
     intent = tree_of(child)
-    for text in work.output.options.get("remove", ()):
+    for text in work.removed:
         _set_null(intent, text)
     declared = None if isinstance(child, Unstructured) else type(child)
     return merge_patch_toward(intent, _live(view), merge_schema(work.output.known.gvk, declared))
