@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from samples.postgres import Postgres, managed, postgres, settings
 from steersman import Done, JsonPatch, Key, ObjectMeta, Resource, Spec, Status
 from steersman.aio import Supervisor
@@ -127,4 +129,38 @@ async def test_a_kept_far_child_goes_with_its_owner(plane):
         assert await client.find(ConfigMap, Key(far, "page")) is not None
         await client.delete(Postgres, "pg")
         await running.drained()
+        assert await client.find(ConfigMap, Key(far, "page")) is None
+
+
+@pytest.mark.parametrize("down", [True, False], ids=["down", "kept"])
+async def test_far_children_go_with_a_clean_up(plane, down):
+    """A child that is kept, or whose owner was deleted while no process ran, would stay for ever."""
+    client = plane.client
+    far = await plane.create_namespace(f"{plane.namespace}-far")
+
+    @reconciles(Postgres, children=(child(ConfigMap, across_namespaces=True),), name="pages")
+    async def first(pg, out):
+        out.apply(ConfigMap(metadata=ObjectMeta(name="page", namespace=far)), prune=down)
+        return Done()
+
+    @reconciles(Postgres, children=(ConfigMap,), name="pages")
+    async def second(pg, out):
+        return Done()
+
+    @first.finalizer
+    @second.finalizer
+    async def clean_up(pg, out):
+        return Done()
+
+    async with plane.running(managed(first)) as running:
+        await client.create(postgres())
+        await running.drained()
+    if down:
+        await client.delete(Postgres, "pg")
+    async with plane.running(managed(second)) as running:
+        await running.drained()
+        if not down:
+            assert await client.find(ConfigMap, Key(far, "page")) is not None
+            await client.delete(Postgres, "pg")
+        await eventually(client, Postgres, "pg", gone=True)
         assert await client.find(ConfigMap, Key(far, "page")) is None

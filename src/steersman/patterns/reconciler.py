@@ -397,11 +397,12 @@ class _Reconcile:
                 return transition
             # Another call would declare its children again while they are being deleted.
             self._memory.cleaned_up[obj.key] = obj.uid
-        if machine.deletes_children(self._memory.children):
-            order = (*self._graph.names, *((self._graph.finalizer,) if self._graph.finalizer else ()))
-            left = await delete_in_order(self._ctx, obj, self._memory, order)
-            if left:
-                return Stopped("Deleting", _listed(left))
+        ordered, searched = machine.deletes_children(self._memory.children), self._memory.was_searched(obj)
+        if ordered or not searched:
+            # An earlier version may have had far children, of which nothing but the search tells when they are gone.
+            order = (*self._graph.names, *filter(None, (self._graph.finalizer,)))
+            if left := await delete_in_order(self._ctx, obj, self._memory, order, far_only=not ordered):
+                return Stopped("Deleting", _listed(left), after=None if searched else LOOK_AGAIN)
         # If nothing declared explains the finalizer, an earlier version had children that only a label ties to the owner.
         unexplained = not machine.needs_finalizer(self._memory.children)
         left = await delete_uncached(self._ctx, obj, self._memory.children, unexplained=unexplained)

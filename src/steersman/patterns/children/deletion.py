@@ -113,7 +113,7 @@ async def prune(
     leaving: list[_Member] = []
     pending: list[ChildIdentity] = []
     # The declaration changes only with the program, so one search for each owner that finds nothing is enough.
-    searching = guarded and states is None and memory.searched.get(owner.key) != owner.uid
+    searching = guarded and states is None and not memory.was_searched(owner)
     members = await _members(ctx, owner, memory, but=declared, by_label=searching)
     for member in members:
         state = state_of(member.state_label)
@@ -157,15 +157,16 @@ async def _prune(ctx: Context, owner: Object, memory: ChildMemory, leaving: list
     )
 
 
-async def delete_in_order(ctx: Context, owner: Object, memory: ChildMemory, order: Sequence[str]) -> tuple[str, ...]:
+async def delete_in_order(
+    ctx: Context, owner: Object, memory: ChildMemory, order: Sequence[str], *, far_only: bool = False
+) -> tuple[str, ...]:
     """Delete children state by state, the last state first. Returns a sentence for each child that still exists.
 
-    Call it again when a child has changed or is gone.
+    Call it again when a child has changed or is gone. ``far_only``: the garbage collector deletes those within its reach.
     """
     ranks = {state: rank for rank, state in enumerate(order)}
-    unsearched = memory.searched.get(owner.key) != owner.uid
-    members: list[_Member] = await _members(ctx, owner, memory, by_label=unsearched)
-    if _ORPHAN in (owner.metadata.finalizers or ()):
+    members: list[_Member] = await _members(ctx, owner, memory, by_label=not memory.was_searched(owner))
+    if far_only or _ORPHAN in (owner.metadata.finalizers or ()):
         members = [member for member in members if member.far]
     # If the program manages the owner references, the garbage collector decides by them: there may be other owners.
     members = [member for member in members if member.far or member.referenced]

@@ -84,7 +84,7 @@ class ChildMemory:
         self._taken_over: OrderedDict[str, None] = OrderedDict()
         self._moved: OrderedDict[str, str] = OrderedDict()
         self._given_up: OrderedDict[str, None] = OrderedDict()
-        #: The uids of owners whose undeclared children were looked up by label in all kinds since the program started.
+        #: The uids of owners of which a search by label in all kinds found no far child since the program started.
         self.searched: dict[Key, str] = {}
         #: The uids of owners in deletion whose clean-up is complete.
         self.cleaned_up: dict[Key, str] = {}
@@ -161,6 +161,10 @@ class ChildMemory:
         if len(self._given_up) > _GIVEN_UP_MAX:
             self._given_up.popitem(last=False)
         return first
+
+    def was_searched(self, owner: Object) -> bool:
+        """Whether a search by label in all kinds has found no child of an owner beyond the reach of a reference."""
+        return self.searched.get(owner.key) == owner.uid
 
     def note_finalizer(self, owner: Object) -> None:
         """Remember an owner that gets its finalizer now, with a version from which a watch shows how it ends."""
