@@ -28,8 +28,8 @@ if TYPE_CHECKING:
         BudgetExceeded as BudgetExceeded,
         CompiledExpression as CompiledExpression,
         Environment as Environment,
+        LazyFields as LazyFields,
     )
-    from steersman.cel.lazy_fields import LazyFields as LazyFields
     from steersman.cel.rule_node import has_rules as has_rules
     from steersman.cel.rules import Rules as Rules, compile_rules as compile_rules, rules_of as rules_of
     from steersman.cel.values import CelError as CelError, MadeObject as MadeObject
@@ -44,8 +44,8 @@ else:
                 "BudgetExceeded",
                 "CompiledExpression",
                 "Environment",
+                "LazyFields",
             ],
-            "steersman.cel.lazy_fields": ["LazyFields"],
             "steersman.cel.rule_node": ["has_rules"],
             "steersman.cel.rules": ["Rules", "compile_rules", "rules_of"],
             "steersman.cel.values": ["CelError", "MadeObject"],

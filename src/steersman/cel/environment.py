@@ -7,7 +7,7 @@ Guarantees
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from steersman.cel import types as t
@@ -20,7 +20,7 @@ from steersman.cel.syntax.parser import parse
 from steersman.cel.syntax.source import Issue, Source
 from steersman.cel.type_checker import check
 from steersman.cel.types import Type, read_type
-from steersman.cel.values import CelError, CostExceeded
+from steersman.cel.values import CelError, CostExceeded, Mapped, Maybe
 from steersman.golang.regexp import one_budget
 
 #: The fields of types that expressions can make: an Object may have any.
@@ -54,6 +54,38 @@ class Budget:
 
 class BudgetExceeded(Exception):
     """No further expression may run."""
+
+
+class LazyFields(Mapped):
+    """The value of a struct variable whose fields are computed on first use, each once; an error is a value too."""
+
+    __slots__ = ("_compute", "_names", "_values")
+
+    def __init__(self, names: Sequence[str], compute: Callable[[str], Any]) -> None:
+        self._names = list(names)
+        self._compute = compute
+        self._values: dict[str, Any] = {}
+
+    def find(self, key: Any) -> Maybe:
+        """The value of a field. Raises its error."""
+        if key not in self._values:
+            self._values[key] = self._compute(key)
+        value = self._values[key]
+        if isinstance(value, CelError):
+            raise value
+        return Maybe(value)
+
+    def size(self) -> int:
+        """The number of fields."""
+        return len(self._names)
+
+    def keys(self) -> list[Any]:
+        """The names of the fields."""
+        return list(self._names)
+
+    def equals(self, other: Any) -> bool:
+        """Whether it is the same struct."""
+        return self is other
 
 
 class Environment:
