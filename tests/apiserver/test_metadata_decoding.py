@@ -5,7 +5,7 @@ import copy
 import pytest
 
 from steersman.apiserver.decoding.custom_fields import read_fields
-from steersman.apiserver.go_types.reader import TypedReader, Unreadable, read_tree
+from steersman.apiserver.go_types.reader import Unreadable, read_tree
 from steersman.apiserver.go_types.shapes import object_meta
 
 NAMES = (
@@ -31,8 +31,8 @@ def decoded(read, metadata):
 
 
 def carefully(metadata):
-    reader = TypedReader()
-    return read_tree(reader, metadata, object_meta()), len(reader.findings)
+    tree, findings = read_tree(metadata, object_meta())
+    return tree, len(findings)
 
 
 def quickly(metadata):

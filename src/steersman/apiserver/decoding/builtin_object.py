@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from steersman.apiserver.decoding.rejections import Decoded, other_kind, unhandled, warnings_of
-from steersman.apiserver.go_types.reader import Unreadable
+from steersman.apiserver.go_types.reader import TypedTree, Unreadable
 from steersman.apiserver.go_types.shapes import is_registered, shape_of
-from steersman.apiserver.go_types.text import Text, TypedTree, read_typed
+from steersman.apiserver.go_types.text import Text, read_typed
 from steersman.apiserver.registry.definition import Definition, Tree
 from steersman.objects import GroupVersionKind
 
@@ -36,18 +36,18 @@ def builtin_object(
     is_other, is_reset = given != expected, _resets_managers(text.tree)
     shape, is_known = shape_of(given), not is_other or is_registered(given)
     try:
-        found = TypedTree(text.tree, []) if shape is None else read_typed(text, shape, keeps_tree=is_other)
+        typed = TypedTree(text.tree, []) if shape is None else read_typed(text, shape, keeps_tree=is_other)
     except Unreadable as error:
         raise unhandled(given, expected, str(error)) from (None if is_other else error)
     if is_other:
         raise other_kind(given, expected, is_registered=is_known)
-    tree: Tree = found.tree
+    tree: Tree = typed.tree
     if text.too_large:
         raise unhandled(expected, expected, text.too_large)
     if is_reset:
         tree["metadata"]["managedFields"] = []
     tree["kind"], tree["apiVersion"] = expected.kind, expected.api_version
-    return Decoded(tree, warnings_of(text, [*twice, *found.findings], expected, directive))
+    return Decoded(tree, warnings_of(text, [*twice, *typed.findings], expected, directive))
 
 
 def _resets_managers(tree: Tree) -> bool:

@@ -4,7 +4,7 @@ Most bodies need none of this: `steersman.apiserver.go_types.fit` finds that the
 For the others, a value goes through two forms:
 
 1. As written: `steersman.apiserver.go_types.written_values` makes `Pairs` and `Number` of a text or a tree.
-2. As a tree: `TypedReader.read` decodes that into a `Shape`.
+2. As a tree: `read_written` decodes that into a `Shape`.
 
 Guarantees
 - The tree is the server's, also with duplicate fields: structs and maps merge, and list items are decoded over earlier
@@ -19,7 +19,7 @@ import base64
 import math
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any, NoReturn, TypeVar, cast
+from typing import Any, NamedTuple, NoReturn, TypeVar, cast
 
 import msgspec
 
@@ -74,8 +74,21 @@ def tree_words(given: str, kind: str, go: str) -> str:
     return f"unrecognized type: {'string' if kind == 'string' else go}"
 
 
-def read_tree(reader: TypedReader, tree: Any, shape: Shape) -> Any:
-    """A tree decoded into a type, as if written with its fields in order.
+class TypedTree(NamedTuple):
+    """A tree in the form of its type, and what strict decoding rejects: unknown and duplicate fields, in order."""
+
+    tree: Any
+    findings: list[str]
+
+
+def read_written(written: Any, shape: Shape) -> TypedTree:
+    """Decode a value as written into a type. It is used up. Raises `Unreadable` if it does not have this shape."""
+    reader = _TypedReader()
+    return TypedTree(reader.read(written, shape), reader.findings.texts)
+
+
+def read_tree(tree: Any, shape: Shape) -> TypedTree:
+    """Decode a tree into a type, as if written with its fields in order.
 
     The given one is emptied, because two trees of a dense body would take too much memory. An `Unreadable` one is
     restored if it is small enough to be shown in a message.
@@ -83,12 +96,12 @@ def read_tree(reader: TypedReader, tree: Any, shape: Shape) -> Any:
     try:
         text = msgspec.json.encode(tree, order="sorted")
     except UnicodeEncodeError:
-        return reader.read(as_pairs(tree), shape)
+        return read_written(as_pairs(tree), shape)
     if isinstance(tree, dict):
         cast("dict[str, Any]", tree).clear()
     pairs = parse_printed(text)
     try:
-        return reader.read(pairs, shape)
+        return read_written(pairs, shape)
     except Unreadable as error:
         # Its frames would hold what was read so far.
         unreadable = error.with_traceback(None)
@@ -97,14 +110,14 @@ def read_tree(reader: TypedReader, tree: Any, shape: Shape) -> Any:
     raise unreadable
 
 
-class TypedReader:
-    """Decodes one value as written into its type, and empties it meanwhile; `findings` are what strict decoding rejects.
+class _TypedReader:
+    """Decodes one value as written into its type, and empties it meanwhile.
 
     Each method takes the value as written, its shape and, for a duplicate field, the tree of the earlier value.
     """
 
     def __init__(self) -> None:
-        self._findings = Findings()
+        self.findings = Findings()
         #: The first value of a wrong type. Decoding goes on, because a later value may be one that ends it, but the tree
         #: will not be used: maps and lists no longer grow.
         self._mismatch: Unreadable | None = None
@@ -113,11 +126,6 @@ class TypedReader:
         #: Where the reader is, as Go names it in mismatches: the innermost struct, and the fields from the root.
         self._struct = ""
         self._fields: list[str] = []
-
-    @property
-    def findings(self) -> list[str]:
-        """Unknown and duplicate fields, in order."""
-        return self._findings.texts
 
     def read(self, written: Any, shape: Shape) -> Any:
         """The tree of a value. Raises `Unreadable` if it does not have this shape."""
@@ -152,10 +160,10 @@ class TypedReader:
         for name, inner in _drained(written):
             place = fields.get(name)
             if place is None:
-                self._findings.add("unknown", self._path, name)
+                self.findings.add("unknown", self._path, name)
                 continue
             if name in seen:
-                self._findings.add("duplicate", self._path, name)
+                self.findings.add("duplicate", self._path, name)
             seen.add(name)
             self._struct = shape.name
             self._fields += (*place.embedded, name)
@@ -177,7 +185,7 @@ class TypedReader:
         seen: set[str] = set()
         for name, inner in _drained(written):
             if name in seen:
-                self._findings.add("duplicate", self._path, name)
+                self.findings.add("duplicate", self._path, name)
             seen.add(name)
             self._path.append(f".{name}" if self._path else name)
             value = self._read_element(inner, shape.inner, _ABSENT)

@@ -7,13 +7,13 @@ Guarantees
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
 from steersman.apiserver.go_types.findings import duplicates
 from steersman.apiserver.go_types.fit import count_fields, field_count, fits
-from steersman.apiserver.go_types.reader import SHOWN_MAX, TypedReader, read_tree
+from steersman.apiserver.go_types.reader import SHOWN_MAX, TypedTree, read_tree, read_written
 from steersman.apiserver.go_types.shapes import Shape
 from steersman.apiserver.go_types.written_values import as_pairs, parse_pairs
 from steersman.apiserver.json_trees import decode_tree
@@ -36,13 +36,6 @@ class Text(msgspec.Struct):
     shown: bytes = b""
 
 
-class TypedTree(NamedTuple):
-    """A tree in the form of its type, and what strict decoding rejects."""
-
-    tree: Any
-    findings: list[str]
-
-
 def read_typed(text: Text, shape: Shape, *, keeps_tree: bool = False) -> TypedTree:
     """Decode a text into a type. Its tree becomes the result, or is used up. Raises `Unreadable`.
 
@@ -61,19 +54,13 @@ def read_typed(text: Text, shape: Shape, *, keeps_tree: bool = False) -> TypedTr
         text.shown = msgspec.json.encode(text.tree)
         if len(text.shown) > SHOWN_MAX:
             text.shown = b""
-        return _used_up(text.tree, shape)
-    reader = TypedReader()
-    return TypedTree(reader.read(written, shape), reader.findings)
+        return read_tree(text.tree, shape)
+    return read_written(written, shape)
 
 
 def read_part(tree: Any, shape: Shape) -> TypedTree:
     """Decode a part of a tree into a type. It becomes the result, or is used up. Raises `Unreadable`."""
-    return TypedTree(tree, []) if fits(shape, tree) >= 0 else _used_up(tree, shape)
-
-
-def _used_up(tree: Any, shape: Shape) -> TypedTree:
-    reader = TypedReader()
-    return TypedTree(read_tree(reader, tree, shape), reader.findings)
+    return TypedTree(tree, []) if fits(shape, tree) >= 0 else read_tree(tree, shape)
 
 
 def find_duplicates(text: Text) -> list[str]:

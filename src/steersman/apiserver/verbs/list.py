@@ -19,7 +19,7 @@ import msgspec
 from steersman.apiserver.context import VerbContext
 from steersman.apiserver.errors import bad_request, expired, too_large_resource_version
 from steersman.apiserver.forms import ListMetadata, form_for
-from steersman.apiserver.go_types.reader import TypedReader, Unreadable
+from steersman.apiserver.go_types.reader import Unreadable, read_written
 from steersman.apiserver.go_types.shapes import Shape
 from steersman.apiserver.go_types.written_values import parse_pairs
 from steersman.apiserver.request import ServerRequest
@@ -239,7 +239,7 @@ class Listing:
             raise _bad_token(f": illegal base64 data at input byte {_first_bad(text)}") from None
         try:
             msgspec.json.decode(raw)
-            token = TypedReader().read(parse_pairs(raw), _TOKEN)
+            token = read_written(parse_pairs(raw), _TOKEN).tree
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise _bad_token(f": {json_problem(raw, error, 'storage.continueToken')}") from None
         except Unreadable as error:

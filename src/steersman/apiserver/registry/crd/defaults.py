@@ -16,7 +16,7 @@ from typing import Any, Final, cast
 
 from steersman.apiserver.errors import bad_request, too_large
 from steersman.apiserver.go_types.fit import fits
-from steersman.apiserver.go_types.reader import TypedReader, Unreadable
+from steersman.apiserver.go_types.reader import Unreadable, read_written
 from steersman.apiserver.go_types.shapes import Shape, object_meta, referred
 from steersman.apiserver.go_types.written_values import as_pairs
 from steersman.apiserver.registry.builtin.types.trees import Tree, inner, items
@@ -146,7 +146,7 @@ def _tidy_embedded(schema: Mapping[str, Any], value: Any) -> None:
     if schema.get("x-kubernetes-embedded-resource") and isinstance(members.get("metadata"), dict):
         # Unreadable metadata is left for validation to reject.
         with suppress(Unreadable):
-            members["metadata"] = TypedReader().read(as_pairs(members["metadata"]), object_meta())
+            members["metadata"] = read_written(as_pairs(members["metadata"]), object_meta()).tree
     known: Mapping[str, Any] = schema.get("properties") or {}
     for name, inner_value in members.items():
         below = known.get(name, schema.get("additionalProperties"))
@@ -157,7 +157,7 @@ def _tidy_embedded(schema: Mapping[str, Any], value: Any) -> None:
 def metadata_problem(value: Any) -> str:
     """Why a value cannot be decoded as metadata, with the decoder's message; empty if it can."""
     try:
-        TypedReader().read(as_pairs(value), object_meta())
+        read_written(as_pairs(value), object_meta())
     except Unreadable as unreadable:
         return str(unreadable)
     return ""
@@ -215,7 +215,7 @@ def _read(value: Any) -> Tree:
         raise Unreadable("boolean or JSON schema expected")
     tree = cast("Tree", value)
     if fits(_schema_shape(), tree) < 0:
-        tree = TypedReader().read(as_pairs(tree), _schema_shape())
+        tree = read_written(as_pairs(tree), _schema_shape()).tree
     _settle(tree)
     return tree
 

@@ -12,7 +12,7 @@ import json
 from collections.abc import Callable, Iterable
 from typing import Any, cast
 
-from steersman.apiserver.go_types.reader import TypedReader, Unreadable, read_tree
+from steersman.apiserver.go_types.reader import Unreadable, read_tree
 from steersman.apiserver.go_types.shapes import referred
 from steersman.apiserver.registry.builtin.types.canonical_form import canonical
 from steersman.apiserver.registry.builtin.types.internal_form import internal
@@ -153,7 +153,7 @@ def _decoded(annotations: dict[str, str], name: str, convert: Callable[[Any], An
             return None
         converted, shape = convert(value), referred(f"io.k8s.api.autoscaling.v2.{_TYPES[name]}")
         many = cast("list[Any]", converted if isinstance(converted, list) else [converted])
-        read = [read_tree(TypedReader(), tree, shape) for tree in many]
+        read = [read_tree(tree, shape).tree for tree in many]
     except (ValueError, TypeError, AttributeError, KeyError, RecursionError, Unreadable):
         return None
     return read if isinstance(converted, list) else read[0]
