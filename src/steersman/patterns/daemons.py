@@ -40,7 +40,7 @@ from steersman.controller import (
 from steersman.errors import is_exit
 from steersman.objects import Key, Object, to_json
 from steersman.patterns.machine.finalizer_names import default_finalizer
-from steersman.patterns.machine.finalizers import add_finalizer, check_retired, remove_finalizer
+from steersman.patterns.machine.finalizers import add_finalizer, check_finalizer, check_retired, remove_finalizer
 from steersman.patterns.machine.signatures import place_of
 from steersman.telemetry import FailureLog, error_words, user_frames
 
@@ -331,6 +331,7 @@ def daemon(
     the old finalizer as ``retired_finalizers``: Steersman removes it.
     """
     where = place_of("daemon", kind, more="")
+    check_finalizer(finalizer, where)
     retired = check_retired(retired_finalizers, finalizer, where)
 
     def decorate(function: DaemonFunction[T]) -> Daemon[T]:

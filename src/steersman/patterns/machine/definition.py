@@ -10,7 +10,7 @@ from steersman.objects import Object
 from steersman.patterns.children import Children, Outputs
 from steersman.patterns.machine.condition_ownership import ready_of
 from steersman.patterns.machine.finalizer_names import Finalizers, default_finalizer, shared_finalizer
-from steersman.patterns.machine.finalizers import check_retired
+from steersman.patterns.machine.finalizers import check_finalizer, check_retired
 from steersman.patterns.machine.graph import MachineGraph, StateNode
 from steersman.patterns.machine.signatures import first_line
 from steersman.patterns.machine.steps import Step
@@ -46,7 +46,7 @@ class Machine:
         self.name = name or kind.__name__.lower()
         self.clean_up = clean_up
         #: The finalizer that the program chose; empty for the default.
-        self.finalizer = finalizer
+        self.finalizer = check_finalizer(finalizer, children.where)
         #: Finalizers of earlier versions: removed together with ours, and from objects that are not being deleted.
         self.retired_finalizers = check_retired(retired_finalizers, finalizer, graph.name)
         self.ordered_deletion = ordered_deletion

@@ -13,14 +13,26 @@ from collections.abc import Iterable
 from typing import Any, TypeVar, cast
 
 from steersman.client import Verbs
-from steersman.errors import ApiStatus, Conflict, Invalid, NotFound
+from steersman.errors import ApiStatus, Conflict, Invalid, NotFound, StatusCause
 from steersman.objects import Object
 from steersman.patches import JsonPatch, Operation, json_patch, pointer
+from steersman.schemas.names import qualified_name
 
 ObjectT = TypeVar("ObjectT", bound=Object)
 
 _UID = pointer("metadata", "uid")
 _FINALIZERS = pointer("metadata", "finalizers")
+
+
+def check_finalizer(name: str, where: str) -> str:
+    """Check the name of a finalizer, or "" for the default; raises `TypeError` for a name that the server would reject."""
+    # Users are not all typed.
+    if not isinstance(name, str) or (name and qualified_name(name)):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise TypeError(
+            f"{where}: finalizer={name!r} is not the name of a finalizer; write a domain of yours, a slash, and at most 63"
+            ' letters, digits, -, _ or .: finalizer="example.com/storage"'
+        )
+    return name
 
 
 def check_retired(names: Iterable[str], current: str, where: str) -> tuple[str, ...]:
@@ -93,8 +105,8 @@ async def _patch(client: Verbs, obj: ObjectT, operations: list[Operation], tried
     try:
         found: Any = await client.patch(cast("Any", type(obj)), obj.key, patch)
     except Invalid as error:
-        # The server reports a failed test without a cause. A cause means that the deletion has begun meanwhile.
-        if error.causes and not all(cause.field == "metadata.finalizers" for cause in error.causes):
+        # The server reports a failed test without a cause. A forbidden finalizer means that the deletion has begun meanwhile.
+        if error.causes and not all(_forbids_finalizers(cause) for cause in error.causes):
             raise
         why = (
             "it is being deleted"
@@ -104,6 +116,10 @@ async def _patch(client: Verbs, obj: ObjectT, operations: list[Operation], tried
     else:
         return cast("ObjectT", found)
     raise _conflict(obj, tried, why)
+
+
+def _forbids_finalizers(cause: StatusCause) -> bool:
+    return cause.field == "metadata.finalizers" and cause.reason == "FieldValueForbidden"
 
 
 def _conflict(obj: Object, tried: str, why: str) -> Conflict:
