@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from steersman import Context, Done, Manager, ObjectMeta, Request, Resource, Spec, Status
+from steersman import Context, Done, Manager, MergePatch, ObjectMeta, Request, Resource, Spec, Status
 from steersman.kinds.core_v1 import ConfigMap
 from steersman.simulation import ScenarioUser, simulate
 from steersman.simulation.scenario import Workload
@@ -51,12 +51,25 @@ async def with_a_user_who_tidies_up(user: ScenarioUser) -> None:
     await user.settled()
 
 
+async def with_a_deletion_that_does_not_end(user: ScenarioUser) -> None:
+    await one_shelf(user)
+    await user.client.patch(ConfigMap, "table", MergePatch({"metadata": {"finalizers": ["example.com/hold"]}}))
+    await user.client.delete(ConfigMap, "table")
+    await user.settled()
+
+
 def report_of(workload: Workload) -> str:
     return str(simulate(operator, workload, faults=("crash-after-commit",), jobs=1))
 
 
 def test_an_object_that_nothing_deletes_is_a_leak() -> None:
     assert "left behind when everything was deleted: configmaps default/table" in report_of(one_shelf)
+
+
+def test_a_leak_that_a_finalizer_holds_names_it() -> None:
+    """Without the controller of its kind, such as that of claims, a deletion that was requested does not end."""
+    said = "configmaps default/table (being deleted; finalizer example.com/hold holds it)"
+    assert said in report_of(with_a_deletion_that_does_not_end)
 
 
 def test_what_stays_on_purpose_is_none() -> None:

@@ -84,3 +84,11 @@ def test_a_time_that_changes_with_something_else_is_none() -> None:
 
 def test_an_object_that_stays_is_not_renewed() -> None:
     assert renewed(stored(due=EARLY), stored(due=EARLY)) == []
+
+
+def test_the_hash_of_an_intent_is_no_difference() -> None:
+    """A child has it once an earlier one showed that the server normalizes the kind: a lost request changes which ones."""
+    metadata = {"name": "web", "annotations": {"steersman.dev/intent": "8cf2901a36cb46ad"}}
+    key = "apps/statefulsets/default/web"
+    marked, plain = (msgspec.json.encode({"metadata": each}) for each in (metadata, {"name": "web"}))
+    assert normalized({key: marked}) == normalized({key: plain})

@@ -411,7 +411,8 @@ class World:
         yield from running_controllers()
 
     def _why_busy(self) -> str:
-        busy = [f"{process.name} does not start working" for process in self.processes if process.is_starting]
+        starting = [process for process in self.processes if process.is_starting]
+        busy = [f"{process.name} does not start working{_unserved(process.running)}" for process in starting]
         busy += [line for controller in self._controllers() for line in _work_of(controller)]
         return f"the run did not settle: {'; '.join(busy) or 'something is written again and again'}"
 
@@ -486,3 +487,10 @@ def _noop() -> None:
 
 async def _nothing() -> None:
     pass
+
+
+def _unserved(running: tuple[Actor, Manager] | None) -> str:
+    """The kinds that an operator waits for because the server does not serve them, as words after its name."""
+    informers = running[1].informers if running is not None else ()
+    kinds = ", ".join(informer.gvk.kind for informer in informers if not informer.served)
+    return f", because the server does not serve {kinds}; pass kinds=({kinds},) to install them" if kinds else ""

@@ -167,11 +167,16 @@ def _leaks(world: World) -> Iterator[Violation]:
     if not own or any(key.startswith(own) for key in last):
         return
     left = [
-        name
+        f"{describe_key(name)}{_held(last[key])}"
         for key, name in left_behind(first, last).items()
         if world.creators.get(key, "operator").startswith("operator")
     ]
     if left:
-        yield Violation(
-            "leak", f"left behind when everything was deleted: {', '.join(map(describe_key, left[:_SHOWN]))}"
-        )
+        yield Violation("leak", f"left behind when everything was deleted: {', '.join(left[:_SHOWN])}")
+
+
+def _held(raw: bytes) -> str:
+    """What holds an object that is being deleted, as words after its name."""
+    metadata = msgspec.json.decode(raw).get("metadata", {})
+    held = " and ".join(metadata.get("finalizers", ()))
+    return f" (being deleted; finalizer {held} holds it)" if held and "deletionTimestamp" in metadata else ""

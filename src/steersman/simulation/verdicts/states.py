@@ -5,6 +5,7 @@ Guarantee: everything that is taken out is in this module, with its reason.
 - Uids, resource versions, generations and managed fields: the server counts them anew in each run. A uid that refers to an
   object becomes the object's name.
 - Times: a run with faults takes longer.
+- The annotation with the hash of an intent: a child has it once an earlier one showed that the server normalizes the kind.
 - Leases, Events, and the allocations of addresses: they record what happened, not what is wanted.
 - The random part of a generated name: objects with a prefix are numbered in the order of their contents.
 - Values that differ between two runs without faults (`unstable_paths`): such as a password that the operator generates.
@@ -19,6 +20,7 @@ from typing import Any, NamedTuple, TypeAlias, cast
 
 import msgspec
 
+from steersman.controller import INTENT_ANNOTATION
 from steersman.objects.secret_values import is_secret_name
 from steersman.simulation.runs.meddler import TOUCHED
 from steersman.simulation.runs.recorded_storage import RECORDS
@@ -31,6 +33,8 @@ Path: TypeAlias = tuple[str, ...]
 #: Counted or set anew in each run.
 METADATA = ("uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "selfLink")
 OBSERVED = frozenset({"observedGeneration", "resourceVersion"})
+#: Annotations of the simulation itself, and of Steersman.
+_BOOKKEEPING = frozenset({TOUCHED, INTENT_ANNOTATION})
 _UID = re.compile("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 #: What stands for a time in a comparable state.
 TIME = "TIME"
@@ -106,8 +110,8 @@ def _clean(tree: dict[str, Any], uids: Mapping[str, str]) -> dict[str, Any]:
     if metadata.get("generateName"):
         metadata.pop("name", None)
     annotations = metadata.get("annotations")
-    if isinstance(annotations, dict) and TOUCHED in annotations:
-        kept = {name: value for name, value in cast("dict[str, Any]", annotations).items() if name != TOUCHED}
+    if isinstance(annotations, dict) and not _BOOKKEEPING.isdisjoint(cast("dict[str, Any]", annotations)):
+        kept = {name: value for name, value in cast("dict[str, Any]", annotations).items() if name not in _BOOKKEEPING}
         metadata = {**metadata, "annotations": kept} if kept else _without(metadata, "annotations")
     return _neutral({**tree, "metadata": metadata}, uids)
 
