@@ -61,3 +61,12 @@ def test_only_what_is_said_is_compared(expected):
 )
 def test_each_difference_names_its_field(expected, different):
     assert differ(expected) == [different]
+
+
+def test_a_misspelled_field_is_suggested():
+    """The name in an expectation is no attribute, so no type checker sees it."""
+    assert [each.field for each in differences({"status": {"readyPage": 1}}, {"status": {"readyPages": 1}})] == [
+        "status.readyPage (did you mean readyPages?)"
+    ]
+    [other] = differences({"data": {"page-10": "a"}}, {"data": {"page-11": "a"}})
+    assert other.field == "data.page-10"

@@ -5,13 +5,13 @@ Guarantees: only fields named in the expectation are compared. Every difference 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from types import EllipsisType
 from typing import Any, NamedTuple, TypeAlias, cast
 
 import msgspec
 
-from steersman.objects import Object, Struct, Unstructured, encode_custom, same_json, to_json
+from steersman.objects import Object, Struct, Unstructured, encode_custom, same_json, similar_names, to_json
 
 #: A part of an object as JSON. Maps are compared by the expected keys. Every expected item of a list of maps must be
 #: found. None expects the field to be absent; ``...`` expects it to be present with any value.
@@ -79,8 +79,9 @@ def _in_map(expected: dict[str, Any], found: Any, field: str) -> Iterator[Differ
         yield Difference(field, expected, found)
     for name, value in expected.items():
         inner = f"{field}.{name}" if field else name
-        if name not in there and (spelled := _as_written(name)) in there:
-            inner += f" (written {spelled})"
+        if name not in there:
+            spelled = _as_written(name)
+            inner += f" (written {spelled})" if spelled in there else _meant(name, there)
         yield from differences(value, there.get(name, ABSENT), inner)
 
 
@@ -88,6 +89,12 @@ def _as_written(name: str) -> str:
     """A Python field name as written in YAML, which expectations use."""
     first, *more = name.split("_")
     return first + "".join(each.capitalize() for each in more)
+
+
+def _meant(name: str, there: Iterable[str]) -> str:
+    """The field that a misspelled one probably stands for, as words after its name. Keys such as page-1 are no fields."""
+    near = similar_names(name, there, cutoff=0.85) if name.isidentifier() else []
+    return f" (did you mean {near[0]}?)" if near else ""
 
 
 def _in_items(expected: list[Any], found: Any, field: str) -> Iterator[Difference]:
