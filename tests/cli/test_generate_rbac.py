@@ -162,6 +162,8 @@ def test_mistakes_are_sentences(module, capsys):
     ):
         assert main(["generate", "rbac", "rbac_pages:manager", "--also", also]) == 2
         assert said in capsys.readouterr().err
+    assert main(["generate", "rbac", "rbac_pages:manager", "-n", "My Shop"]) == 2
+    assert "the namespace: 'My Shop' cannot name the objects: " in capsys.readouterr().err
     assert main(["generate", "rbac", "rbac_pages:manager", "--check"]) == 2
     assert "--check compares with a file; name the file with -o" in capsys.readouterr().err
 

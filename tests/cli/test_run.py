@@ -15,6 +15,7 @@ import sys
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from types import ModuleType
 from urllib.parse import urlsplit
 
 import pytest
@@ -24,6 +25,7 @@ from steersman import Client, Manager
 from steersman.cli import main
 from steersman.cli.failure import Failure
 from steersman.cli.run import RunOptions, endpoints_of
+from steersman.cli.targets.managers import find_manager
 from steersman.client import Added, MergePatch, Modified
 from steersman.controlplane import ControlPlane
 from steersman.kinds.coordination_v1 import Lease
@@ -543,3 +545,11 @@ def test_a_manager_needs_no_module_of_applications() -> None:
     loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
     rooms = ("application", "projects", "ui", "workloads", "controlplane", "apiserver")
     assert [name for name in loaded if name.startswith(tuple(f"steersman.{room}" for room in rooms))] == []
+
+
+def test_a_misspelled_manager_is_not_taken_for_its_class() -> None:
+    """Nearly every module imports the class."""
+    module = ModuleType("sites")
+    vars(module).update(Manager=Manager, manager=Manager(name="sites"))
+    with pytest.raises(Failure, match=r"sites has no manger; did you mean sites:manager\?"):
+        find_manager(module, "manger")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -17,6 +17,7 @@ from steersman.cli.targets.managers import declared_manager
 from steersman.golang import YamlDumper
 from steersman.manager import HttpEndpoints, Manager, PermissionRule, Permissions, permissions_of, written_bindings
 from steersman.objects import Tree, nearest, similar_names
+from steersman.schemas.names import dns_label, dns_subdomain
 from steersman.webhooks import WebhookEndpoint
 
 _REVIEWS = (
@@ -67,6 +68,8 @@ def generate_rbac(
     manager = declared_manager(target)
     if not manager.name:
         raise Failure(f'{target} has no name, which the ServiceAccount needs; write Manager(name="...")')
+    _check_name("the name of the manager", manager.name, dns_subdomain)
+    _check_name("the namespace", namespace or manager.name, dns_label)
     text = rbac_yaml(
         manager,
         target=target,
@@ -139,6 +142,12 @@ def rbac_yaml(
     objects = [*_documents(manager.name, namespace, needs), *(_reviewing(manager.name, namespace) if reviews else ())]
     documents = yaml.dump_all(objects, Dumper=_Dumper, sort_keys=False, explicit_start=True, width=120)
     return _HEADING.format(target=target) + documents
+
+
+def _check_name(what: str, name: str, check: Callable[[str], list[str]]) -> None:
+    """Refuse a name that no ServiceAccount, Role or namespace can have."""
+    if problems := check(name):
+        raise Misuse(f"{what}: {name!r} cannot name the objects: {problems[0]}; write one such as site-operator")
 
 
 def _documents(name: str, namespace: str, needs: Permissions) -> Iterator[Tree]:

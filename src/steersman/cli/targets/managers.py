@@ -29,7 +29,10 @@ def find_manager(module: ModuleType, attribute: str) -> Manager | Maker:
         return cast("Maker", candidate)
     hint = f"; there is {', '.join(f'{module.__name__}:{name}' for name in managers)}" if managers else ""
     if candidate is None:
-        meant = nearest(attribute, (name for name in vars(module) if not name.startswith("_")))
+        # A manager first: most modules also import the class of that name.
+        meant = nearest(attribute, managers) or nearest(
+            attribute, (name for name in vars(module) if not name.startswith("_"))
+        )
         hint = f"; did you mean {module.__name__}:{meant}?" if meant else hint
         raise Failure(f"{module.__name__} has no {attribute}{hint or '; write `manager = Manager(...)` in it'}")
     what = "a class" if isinstance(candidate, type) else f"of type {type(candidate).__name__}"
