@@ -148,6 +148,17 @@ async def test_a_source_that_fails_does_not_end_the_manager(client, namespace):
         await run
 
 
+async def test_a_controller_without_its_reconciler_is_named(client, namespace):
+    """It would be left out, and only its objects would show it."""
+    manager = manager_of(client, Children(namespace))
+    manager.controller(ConfigMap).watches(Site, map=lambda site: [])
+    for use in (manager.run, manager.copy):
+        with pytest.raises(
+            RuntimeError, match=r"manager\.controller\(ConfigMap\) has no reconciler; write \.run_with\("
+        ):
+            await use()
+
+
 async def test_mistakes_are_named(client, namespace):
     with pytest.raises(RuntimeError, match="has no controllers"):
         await Manager(client).run()

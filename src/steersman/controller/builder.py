@@ -280,6 +280,16 @@ class ControllerBuilder(Generic[T]):
             self._register(blueprint)
         return blueprint
 
+    @property
+    def is_complete(self) -> bool:
+        """Whether `run_with` was called."""
+        return self._complete
+
+    @property
+    def kind_name(self) -> str:
+        """The name of the reconciled kind."""
+        return kind_name(self._primary)
+
     def _where(self, method: str, kind: object = None) -> str:
         place = f"controller({kind_name(self._primary)}).{method}"
         if kind is None:

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from steersman.cache import KindOptions
 from steersman.client import Client
-from steersman.controller import Blueprint, KindLike, Owners, SupportsBlueprint, check_kind
+from steersman.controller import Blueprint, ControllerBuilder, KindLike, Owners, SupportsBlueprint, check_kind
 from steersman.errors import ConfigError
 from steersman.manager.endpoints import HttpEndpoints
 from steersman.manager.leader import LeaderElection
@@ -256,3 +256,12 @@ def _made(blueprint: Blueprint) -> list[GroupKind]:
     """The kinds of children that a controller creates."""
     owned = [watch.kind for watch in blueprint.watches if not watch.through and isinstance(watch.mapper(), Owners)]
     return [kind.gvk().group_kind for kind in (*blueprint.writes, *owned)]
+
+
+def check_complete(begun: Iterable[ControllerBuilder[Any]]) -> None:
+    """Reject a controller without a reconciler: it would be left out without a word."""
+    for controller in begun:
+        if not controller.is_complete:
+            raise RuntimeError(
+                f"manager.controller({controller.kind_name}) has no reconciler; write .run_with(reconcile) after it"
+            )

@@ -39,6 +39,7 @@ from steersman.manager.arguments import (
     blueprint_of,
     check_cached,
     check_client,
+    check_complete,
     check_endpoints,
     check_free,
     check_index,
@@ -146,6 +147,7 @@ class Manager:
         self._stages = Stages()
         self._listeners = ReconcileListeners()
         self._added: dict[str, Blueprint] = {}
+        self._begun: list[ControllerBuilder[Any]] = []
         self._leaving: set[str] = set()
         self._measurements = Measurements(self.registry)
         #: Records Kubernetes Events; reconciles use it through their context.
@@ -169,7 +171,9 @@ class Manager:
 
     def controller(self, kind: AnyKind, *, name: str = "", namespaced: bool | None = None) -> ControllerBuilder[Any]:
         """Begin a controller; ``run_with`` completes it and adds it to this manager."""
-        return controller_for(kind, name=name, namespaced=namespaced, register=self.add)
+        begun = controller_for(kind, name=name, namespaced=namespaced, register=self.add)
+        self._begun.append(begun)
+        return begun
 
     def add(self, blueprint: Blueprint | SupportsBlueprint | Hook) -> None:
         """Add a blueprint, an object that has one, or a webhook. Controller names must be unique.
@@ -253,6 +257,7 @@ class Manager:
 
     def copy(self, *, namespaces: Iterable[str] | None = None, jobs: bool = True) -> Manager:
         """The same controllers, caches and indexes, without leader election and endpoints; without jobs if asked."""
+        check_complete(self._begun)
         other = Manager(
             name=self.name,
             formerly=self.formerly,
@@ -282,7 +287,7 @@ class Manager:
         kinds = dict.fromkeys(kind for blueprint in self.blueprints for kind in (blueprint.primary, *blueprint.kinds()))
         kinds |= dict.fromkeys(self.webhooks.kinds)
         classes = [kind for kind in kinds if isinstance(kind, type)]
-        return [cls for cls in classes if issubclass(cls, Resource) and "." in cls.gvk().group]
+        return [cls for cls in classes if issubclass(cls, Resource)]
 
     @property
     def controllers(self) -> tuple[Controller, ...]:
@@ -329,6 +334,7 @@ class Manager:
 
         ``signals=False`` leaves signal handling to the embedding program, such as a test run.
         """
+        check_complete(self._begun)
         if not self._added and not self.webhooks.hooks:
             raise RuntimeError("the manager has no controllers; add one with manager.controller(KIND)...run_with(...)")
         check_not_importing()
