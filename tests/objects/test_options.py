@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from steersman.objects import Object, PrinterColumn, Resource, ScaleSubresource, Spec
+from steersman.objects import Object, PrinterColumn, Resource, ScaleSubresource, Spec, Status
 from steersman.objects.struct import StructMeta
 
 
@@ -109,5 +109,13 @@ def test_options_of_what_is_no_kind() -> None:
         StructMeta("Part", (Spec,), {}, group="web.example.com", version="v1")
     with pytest.raises(TypeError, match="unknown option shortnames; the options are group, version"):
         declare(shortnames=("st",))
-    with pytest.raises(TypeError, match="pass both, such as group="):
+    with pytest.raises(TypeError, match="version= is missing; pass both, such as group="):
         StructMeta("Site", (Object,), {}, group="web.example.com")
+
+
+def test_a_status_in_the_place_of_the_spec_is_refused() -> None:
+    """The kind would have the fields of its status as its spec."""
+    with pytest.raises(
+        TypeError, match=r"Resource\[Status, SiteSpec\] has its status first; write Resource\[SiteSpec, Status\]"
+    ):
+        Resource[Status, SiteSpec]

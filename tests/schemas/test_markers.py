@@ -198,6 +198,10 @@ class Box(Struct, Generic[T]):
     value: T
 
 
+class Plain:
+    size: int
+
+
 MISUSES = [
     (
         Annotated[str, Minimum(1)],
@@ -253,6 +257,7 @@ MISUSES = [
     (tuple[int, ...], None, r"has no schema; use list\[T\]"),
     (set[str], None, "ListSet"),
     (complex, None, "complex has no schema; use str"),
+    (Plain, None, r"Plain has no schema; use a struct: class Plain\(Struct\), or class Plain\(Spec\) for a spec"),
     (list, None, r"list does not declare what it contains; write for example list\[str\]"),
     (dict[int, str], None, "the keys of a map must be strings"),
     (Literal["a", 1.5], None, "has no schema; use strings"),

@@ -97,7 +97,10 @@ def resource_options(class_name: str, bases: tuple[type, ...], keywords: dict[st
             " Object"
         )
     if "version" not in keywords or "group" not in keywords:
-        raise TypeError(f'class {class_name}: pass both, such as group="web.example.com", version="v1"')
+        missing = next(name for name in ("version", "group") if name not in keywords)
+        raise TypeError(
+            f'class {class_name}: {missing}= is missing; pass both, such as group="web.example.com", version="v1"'
+        )
     kind: Any = keywords.pop("kind", class_name)
     check = _Checks(class_name)
     check.group(

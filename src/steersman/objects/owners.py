@@ -70,7 +70,7 @@ def set_owner(
     if namespace and owned.key.namespace and owned.key.namespace != namespace:
         raise OwnershipError(
             f"{owner.kind} {owner.key} cannot own {owned.kind} {owned.key}: an owner must be in the same namespace or"
-            " cluster-scoped"
+            f" cluster-scoped; write namespace={namespace!r} in the metadata of the {owned.kind}, or leave the owner out"
         )
     options: ResourceOptions | None = getattr(type(owned), "__resource__", None)
     if options is not None and not options.namespaced:

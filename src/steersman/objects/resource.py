@@ -126,6 +126,13 @@ class Resource(Object, Generic[SpecT, StatusT]):
                 f"Resource[{spec}] needs a spec and a status; write Resource[{spec}, Status] or a subclass of Status, or"
                 f" Resource[{spec}, None] if the kind has no status"
             )
+        if cls is Resource:
+            spec, status = cast("tuple[Any, Any]", parameters)
+            if isinstance(spec, type) and issubclass(spec, Status):
+                shown = getattr(cast("object", status), "__name__", status)
+                raise TypeError(
+                    f"Resource[{spec.__name__}, {shown}] has its status first; write Resource[{shown}, {spec.__name__}]"
+                )
         return super().__class_getitem__(parameters)  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType]
 
     @classmethod

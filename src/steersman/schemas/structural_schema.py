@@ -321,6 +321,8 @@ def _scalar(kind: Any, where: Where) -> Schema:
     instead = {tuple: "list[T]", set: "Annotated[list[T], ListSet()]", frozenset: "Annotated[list[T], ListSet()]"}.get(
         get_origin(kind) or kind, "str, int, float, bool, datetime, Quantity, list, dict, Literal or a Struct"
     )
+    if isinstance(kind, type) and getattr(kind, "__annotations__", None):
+        instead = f"a struct: class {kind.__name__}(Struct), or class {kind.__name__}(Spec) for a spec"
     raise where.refuse(f"{getattr(kind, '__name__', kind)} has no schema; use {instead}")
 
 
