@@ -93,7 +93,7 @@ async def test_a_value_of_the_wrong_type_is_found_before_it_is_sent(control_plan
     with control_plane.writes() as writes:
         text = await mistaken(control_plane, reconcile, caplog)
         assert [each for each in writes if "page" in str(each)] == []
-    assert "page, checked before sending: data[...]: Expected str, got int; give ConfigMap a value" in text
+    assert "page, checked before sending: data['port']: Expected str, got int; give ConfigMap a value" in text
 
 
 async def test_the_status_of_a_new_object(control_plane, caplog) -> None:

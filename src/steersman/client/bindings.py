@@ -133,6 +133,10 @@ def no_kind(given: object) -> TypeError:
     """The error for an argument that is not a kind."""
     if isinstance(given, Object):
         return TypeError(f"expected a kind, got the object {given.kind} {given.key}; write {type(given).__name__}")
+    if isinstance(given, type) and issubclass(cast("type[Any]", given), type):
+        return TypeError(
+            "expected an object, got a class; pass an instance, such as Site(metadata=ObjectMeta(name=...), ...)"
+        )
     return TypeError(
         f"{getattr(given, '__name__', given)!r} is not a kind: use a class declared with group= and version=, "
         'Kind("group/version", "Kind"), or an Unstructured for a JSON tree'

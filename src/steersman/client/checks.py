@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from functools import reduce
 from types import NoneType
 from typing import Any, cast
 
@@ -109,11 +110,23 @@ def _check_types(obj: Object, tried: VerbCall, body: bytes) -> None:
         decode(type(obj), body)  # some nulls are allowed
     except DecodeError as error:
         words, _, where = str(error.__cause__ or error).partition(" - at ")
-        field = where.strip("`").removeprefix("$.") or "the object"
+        field = _with_key(where.strip("`").removeprefix("$.") or "the object", words, body)
         raise TypeError(
             f"{tried}, checked before sending: {field}: {words.replace('`', '')}; give {type(obj).__name__} a value of the"
             " field's type"
         ) from None
+
+
+def _with_key(field: str, words: str, body: bytes) -> str:
+    """The path of a field, with the key of the map where msgspec only says that there is one."""
+    path, shortened, rest = field.partition("[...]")
+    if not shortened or rest or "[" in path or "Expected `str`" not in words:
+        return field
+    tree: object = reduce(lambda tree, name: tree[name], path.split("."), msgspec.json.decode(body))
+    if not isinstance(tree, dict):
+        return field
+    keys = (key for key, value in cast("dict[str, Any]", tree).items() if not isinstance(value, str))
+    return f"{path}[{next(keys)!r}]"
 
 
 def check_whole(obj: Object | Unstructured, tried: VerbCall) -> None:

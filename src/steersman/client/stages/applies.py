@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+from steersman.client.apply_mistakes import mistake_in
 from steersman.client.bindings import VerbCall
 from steersman.client.checks import check_write
 from steersman.client.stages.observers import ApplyMemory
 from steersman.client.stages.prepared_apply import PreparedApply, another_uid
 from steersman.client.stages.senders import Sender, send_write
-from steersman.errors import DecodeError, Invalid
+from steersman.errors import DecodeError, InternalError, Invalid
 from steersman.objects import AnyObject
 from steersman.wire import APPLY_PATCH
 
@@ -87,6 +88,10 @@ class SentApplies:
             if not uid or all(cause.field != "metadata.uid" for cause in error.causes):
                 raise
             raise another_uid(error, uid) from None
+        except InternalError as error:
+            if (mistake := mistake_in(prepared.obj)) is None:
+                raise
+            raise type(mistake)(f"{tried}: {mistake}") from error
 
     def live(self) -> ApplyStage:
         """Itself."""
