@@ -39,6 +39,7 @@ from steersman.controller.context import (
 )
 from steersman.controller.controller import ClientFor as ClientFor, Controller as Controller
 from steersman.controller.internals import InternalClient as InternalClient, internal_client as internal_client
+from steersman.controller.mistakes import explanation_of as explanation_of
 from steersman.controller.options import ControllerOptions as ControllerOptions
 from steersman.controller.outcomes import (
     Done as Done,

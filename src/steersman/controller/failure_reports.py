@@ -13,6 +13,7 @@ import logging
 
 from steersman.controller.causes import Request
 from steersman.controller.context import ReconcileLogger
+from steersman.controller.mistakes import explanation_of
 from steersman.controller.records import FAILURES, Records
 from steersman.errors import StatusError
 from steersman.telemetry import FailureLog, error_words, passed_user_code, user_frames
@@ -39,7 +40,7 @@ class FailureReports:
 
     def failure(self, logger: ReconcileLogger, request: Request, error: BaseException, then: str) -> str:
         """Log a failure; ``then`` says what happens next. Returns the error as text."""
-        words, before = error_words(error), self._records.get(request)
+        words, before = _words(error), self._records.get(request)
         # The log already has this traceback, for this or another request.
         known = before is not None and before.result in FAILURES and before.last_error == words
         mention = self._log.note(error, asyncio.get_running_loop().time())
@@ -49,3 +50,9 @@ class FailureReports:
         level, more = (logging.ERROR, mention.suffix) if mention.line else (logging.DEBUG, "")
         logger.log(level, "%s: %s: %s%s", request, then, words, more, exc_info=where)
         return words
+
+
+def _words(error: BaseException) -> str:
+    """An error as text, and what to write instead if it is a common mistake."""
+    explanation = explanation_of(error)
+    return f"{error_words(error)}. {explanation}" if explanation else error_words(error)

@@ -13,7 +13,6 @@ Guarantees
 from __future__ import annotations
 
 import asyncio
-import traceback
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any, TypeAlias
@@ -21,6 +20,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from steersman.aio import AwaitCheck, MissingAwait
+from steersman.controller.mistakes import explanation_of
 from steersman.controller.outcomes import Done, Outcome, Requeue, RequeueAfter, TerminalError
 from steersman.errors import AlreadyExists, Conflict, StatusError, error_leaves, is_exit
 
@@ -146,21 +146,9 @@ def result_of_error(error: BaseException) -> Result:
 
 def _explain(error: BaseException) -> None:
     """Add to a common mistake what to write instead."""
-    if not isinstance(error, AttributeError):
-        return
-    if str(error).startswith("'coroutine' object"):
-        error.add_note("The value comes from a call without await. Write await before the call.")
-        return
-    if not str(error).startswith("'NoneType' object"):
-        return
-    frames = traceback.extract_tb(error.__traceback__)
-    line = (frames[-1].line or "") if frames else ""
-    if ".status." in line and not getattr(error, "__notes__", ()):
-        owner = line.partition(".status.")[0].rpartition(" ")[2].rpartition("(")[2]
-        error.add_note(
-            f"The status of a new object is None. Write {owner}.ensure_status() instead of {owner}.status,"
-            " or set the status of a built-in kind before this line"
-        )
+    words = explanation_of(error)
+    if words and not getattr(error, "__notes__", ()):
+        error.add_note(words)
 
 
 def _read(outcome: object) -> Result:

@@ -69,7 +69,9 @@ def _request_for(target: object) -> Request:
         case str():
             return Request(Key.parse(target))
         case _:
-            raise TypeError(f"{_short(target)} is not a target; pass {_WRITE}")
+            key = getattr(target, "key", None)
+            write = "return its key: write .key after it" if isinstance(key, Key) else f"pass {_WRITE}"
+            raise TypeError(f"{_short(target)} is not a target; {write}")
 
 
 def check_request(request: object) -> Request:

@@ -21,7 +21,14 @@ from steersman.objects import Object, Unstructured, kind_name
 from steersman.patterns.children import ChildKind, Children, Outputs
 from steersman.patterns.machine.definition import Machine, StateFunction
 from steersman.patterns.machine.graph import MachineGraph
-from steersman.patterns.machine.signatures import check_options, check_state, first_line, place_of, shown
+from steersman.patterns.machine.signatures import (
+    check_options,
+    check_parameter,
+    check_state,
+    first_line,
+    place_of,
+    shown,
+)
 from steersman.patterns.machine.steps import Failed, Step, Wait
 from steersman.patterns.reconciler import blueprint_of
 
@@ -150,6 +157,7 @@ def generates(
 
     def decorate(function: Callable[[T], R]) -> GenerateOperator[[T], R]:
         _check_generator(function, where)
+        check_parameter(function, 0, kind, f"{where}: {_name(function)}")
         state = _generating(cast("GenerateFunction[Any]", function), declared, f"{where}: {_name(function)}")
         return GenerateOperator(function, _machine(kind, declared, state, function, options))
 
@@ -176,6 +184,7 @@ def reconciles(
         _check_function(function, where, "async def site(site, out) -> Done | Wait")
         name = _name(function)
         check_state(function, f"{where}: {name}", f"async def {name}({kind.__name__.lower()}, out) -> Done | Wait")
+        check_parameter(function, 0, kind, f"{where}: {name}")
         return ReconcileOperator(function, _machine(kind, declared, function, function, options))
 
     return decorate

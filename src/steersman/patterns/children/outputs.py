@@ -24,6 +24,7 @@ from steersman.objects import (
     Key,
     Kind,
     Object,
+    ObjectMeta,
     Unstructured,
     controller_of,
     has_status_subresource,
@@ -209,7 +210,13 @@ class Outputs:
         if isinstance(child, Unstructured):
             namespace, name = child.key
         else:
-            namespace, name = child.metadata.namespace or "", child.metadata.name or ""
+            metadata = child.metadata
+            if not isinstance(metadata, ObjectMeta):  # pyright: ignore[reportUnnecessaryIsInstance] - users are not all typed
+                raise TypeError(
+                    f"{self._what(known.group_kind.kind)}: its metadata is of type {type(metadata).__name__}; write"
+                    " metadata=ObjectMeta(name=...)"
+                )
+            namespace, name = metadata.namespace or "", metadata.name or ""
         if not name:
             raise self._nameless(child, known)
         namespaced = known.namespaced

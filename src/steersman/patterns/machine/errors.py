@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from steersman.controller import TerminalError, is_race
+from steersman.controller import TerminalError, explanation_of, is_race
 from steersman.errors import Forbidden, is_exit
 from steersman.objects import Object
 
@@ -32,7 +32,9 @@ def words_of(error: BaseException) -> str:
     except Exception:  # noqa: BLE001 - user code: even str() of its exception may raise
         text = ""
     if not text or not isinstance(error, TerminalError):
-        return f"{type(error).__name__}: {text}" if text else type(error).__name__
+        words = f"{type(error).__name__}: {text}" if text else type(error).__name__
+        explanation = explanation_of(error)
+        return f"{words}. {explanation}" if explanation else words
     return text
 
 

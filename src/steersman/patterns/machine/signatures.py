@@ -49,14 +49,30 @@ def check_object(method: Callable[..., Any], kind: type[Object], where: str) -> 
 
     An annotation that cannot be read here, such as a name that only a type checker imports, is not checked.
     """
-    annotation = list(inspect.signature(method).parameters.values())[1].annotation
-    if isinstance(annotation, str):
-        annotation = getattr(inspect.unwrap(method), "__globals__", {}).get(annotation)
-    if isinstance(annotation, type) and issubclass(annotation, Object) and not issubclass(kind, annotation):
+    if other := _other_kind(method, 1, kind):
         raise TypeError(
-            f"{where} takes a {annotation.__name__}, but its machine reconciles {kind.__name__};"
+            f"{where} takes a {other}, but its machine reconciles {kind.__name__};"
             f" write async def {method.__name__}(self, obj: {kind.__name__}, out: Outputs)"
         )
+
+
+def check_parameter(function: Callable[..., Any], place: int, kind: type[Object], where: str) -> None:
+    """Reject a decorated function whose parameter is annotated with a kind other than that of its decorator."""
+    if other := _other_kind(function, place, kind):
+        raise TypeError(
+            f"{where} takes a {other}, but gets a {kind.__name__}; name one of the two kinds in both places"
+        )
+
+
+def _other_kind(function: Callable[..., Any], place: int, kind: type[Object]) -> str:
+    """The name of the kind in the annotation of a parameter if ``kind`` does not fit; empty if it does, or cannot be read."""
+    parameters = list(inspect.signature(function).parameters.values())
+    annotation = parameters[place].annotation if place < len(parameters) else None
+    if isinstance(annotation, str):
+        annotation = getattr(inspect.unwrap(function), "__globals__", {}).get(annotation)
+    if isinstance(annotation, type) and issubclass(annotation, Object) and not issubclass(kind, annotation):
+        return annotation.__name__
+    return ""
 
 
 def steps_of(function: Callable[..., Any], where: str, *, example: str) -> frozenset[str]:
