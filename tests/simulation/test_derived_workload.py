@@ -297,6 +297,26 @@ def test_a_rule_that_no_value_satisfies_is_quoted() -> None:
     assert "that is not the answer" in violation.words
 
 
+async def held(ctx: Context, request: Request) -> Done:
+    """Hold an object with a finalizer that nothing removes."""
+    clock = await ctx.client.find(Clock, request.key)
+    if clock is not None and not clock.deleting and not clock.metadata.finalizers:
+        clock.metadata.finalizers = ["example.com/held"]
+        await ctx.client.update(clock)
+    return Done()
+
+
+def holder() -> Manager:
+    manager = Manager(name="sample")
+    manager.controller(Clock).run_with(held)
+    return manager
+
+
+def test_an_object_that_stays_is_not_deleted_early() -> None:
+    """Whether it stayed would depend on how soon the operator saw it, which is no mistake."""
+    simulate(holder, derived_workload(holder()), faults=("outage", "partition")).check()
+
+
 def test_the_workload_is_the_same_in_each_run() -> None:
     """A schedule names requests by their number: another order would replay another run."""
     assert told(Shop) == told(Shop)
