@@ -49,7 +49,14 @@ async def test_the_runner_ends_where_kube_controller_manager_does(servers: tuple
     """A test that passes with the runner would otherwise be about another world than the cluster's."""
     meeting, namespace = Meeting(), f"{name.replace('_', '-')}-{name_suffix()}"
     first, second = (Stage(server, namespace, meeting, hashes=False) for server in servers)
-    async with asyncio.timeout(120):
-        await play(SCENARIOS[name], (first, second), meeting)
-    assert meeting.differences == {}, "\n".join(f"{label}:\n{text}" for label, text in meeting.differences.items())
+    try:
+        async with asyncio.timeout(120):
+            await play(SCENARIOS[name], (first, second), meeting)
+    except TimeoutError:
+        pytest.fail(f"{name} was at {meeting.checkpoints[-1:]} after 120 s. {_described(meeting)}")
+    assert meeting.differences == {}, _described(meeting)
     assert meeting.checkpoints
+
+
+def _described(meeting: Meeting) -> str:
+    return "\n".join(f"{label}:\n{text}" for label, text in meeting.differences.items())
