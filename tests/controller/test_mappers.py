@@ -205,7 +205,7 @@ def test_a_failing_mapper_is_an_error_of_its_object_alone(caplog):
     assert "a/bad" in caplog.text
 
 
-def test_a_mapper_that_returns_an_object_is_told_to_return_its_key():
+def test_the_error_of_a_mapper_that_returns_an_object_asks_for_its_key():
     """`stores.list` returns objects, so this is the first thing that one writes."""
     mapper = function_mapper(lambda secret: [view("default/web")], "test")
     with pytest.raises(TypeError, match=r"is not a target; return its key: write \.key after it"):

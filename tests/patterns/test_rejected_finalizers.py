@@ -36,7 +36,7 @@ def test_a_finalizer_that_no_server_accepts_is_refused(name: Any) -> None:
 
 
 async def test_a_rejected_finalizer_is_not_taken_for_a_deletion(control_plane) -> None:
-    """The reconcile would be retried forever as a conflict, for an object that nobody deletes."""
+    """The reconcile would be retried forever as a conflict, for an object that is not being deleted."""
     page = await control_plane.client.create(ConfigMap(metadata=ObjectMeta(name="page")))
     with pytest.raises(Invalid, match="clean up"):
         await add_finalizer(control_plane.client, page, "example.com/clean up")
