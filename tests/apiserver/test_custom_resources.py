@@ -9,7 +9,7 @@ from samples.embedded import Raw
 from samples.site import GROUP as SITE_GROUP, Site
 from samples.virtual_time import run_virtual
 from steersman import Client, Resource, Spec
-from steersman.apiserver import ApiServer
+from steersman.apiserver import ApiServer, Limits
 from steersman.apiserver.storage import MemoryStorage
 from steersman.markers import Rule
 from steersman.objects import Key, ObjectMeta
@@ -111,6 +111,26 @@ async def test_a_watch_ends_when_the_schema_changes_and_the_next_begins_anew(raw
     assert await watch.next() is None
     again = await raw.watch(f"{BOATS}?watch=1&resourceVersion={made.body['metadata']['resourceVersion']}")
     assert (await again.next())["object"]["code"] == 410
+
+
+def test_no_bookmark_covers_a_change_that_an_ended_watch_does_not_show():
+    """A client that reads slowly would resume after the change, and never see it."""
+
+    async def follow():
+        async with ApiServer(limits=Limits(bookmarks=60)) as server:
+            raw = Raw(server.handler)
+            await raw.post(CRDS, crd())
+            made = await raw.post(BOATS, boat())
+            watch = await raw.watch(f"{BOATS}?watch=1&allowWatchBookmarks=true&resourceVersion={made.version}")
+            await raw.patch(f"{BOATS}/a", {"spec": {"length": 1}})
+            assert (await watch.next())["type"] == "MODIFIED"
+            length = {"type": "object", "properties": {"length": {"type": "integer"}}}
+            await raw.patch(CRD, {"spec": {"versions": [version(spec=length)]}})
+            assert (await raw.patch(f"{BOATS}/a", {"spec": {"length": 2}})).code == 200
+            await asyncio.sleep(61)
+            return await watch.rest()
+
+    assert run_virtual(follow())[0] == []
 
 
 async def test_of_two_definitions_that_come_at_once_one_has_the_names(server, raw):

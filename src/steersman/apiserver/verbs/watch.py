@@ -218,7 +218,8 @@ class _Stream:
                 return
             if self._bookmarks and loop.time() >= next_bookmark:
                 next_bookmark = self._next_bookmark()
-                if not self._window.has(self._position):
+                # A window that was closed meanwhile lacks later changes, which a bookmark would cover.
+                if not self._window.closed and not self._window.has(self._position):
                     yield self._bookmark(max(self._known, self._context.feed.reached), ends_initial=False)
             until = min(self._deadline, next_bookmark) if self._bookmarks else self._deadline
             await self._window.wait(self._position, until, self._take)
