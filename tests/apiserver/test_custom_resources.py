@@ -9,6 +9,7 @@ from samples.embedded import Raw
 from samples.site import GROUP as SITE_GROUP, Site
 from samples.virtual_time import run_virtual
 from steersman import Client, Resource, Spec
+from steersman.aio import Supervisor
 from steersman.apiserver import ApiServer, Limits
 from steersman.apiserver.storage import MemoryStorage
 from steersman.markers import Rule
@@ -131,6 +132,30 @@ def test_no_bookmark_covers_a_change_that_an_ended_watch_does_not_show():
             return await watch.rest()
 
     assert run_virtual(follow())[0] == []
+
+
+@pytest.mark.parametrize("changed", [{}, {"scope": "Cluster"}], ids=["deleted", "made-again-with-another-scope"])
+async def test_nothing_is_stored_under_a_definition_that_is_gone(changed):
+    """An instance that waited for a webhook all the time would belong to no definition, or no path would lead to it."""
+    waits, goes = asyncio.Event(), asyncio.Event()
+
+    async def slow(attributes):
+        if attributes.name == "late":
+            waits.set()
+            await goes.wait()
+
+    async with ApiServer(admission=[slow]) as server, Supervisor() as tasks:
+        raw = Raw(server.handler)
+        await raw.post(CRDS, crd())
+        late = tasks.start(raw.post(BOATS, boat("late")), name="late creation")
+        await waits.wait()
+        await raw.delete(CRD)
+        await gone(raw)
+        if changed:
+            await raw.post(CRDS, crd(**changed))
+        goes.set()
+        assert (await late).code == 404
+        assert (await server.storage.list(GROUP)).records == []
 
 
 async def test_of_two_definitions_that_come_at_once_one_has_the_names(server, raw):

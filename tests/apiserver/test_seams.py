@@ -1,11 +1,13 @@
 """Requests at the seams between parts that are each right: selectors and conversions, options and preconditions."""
 
+import asyncio
 import functools
 import json
 
 import pytest
 
 from samples.embedded import Raw
+from steersman.aio import Supervisor
 from steersman.apiserver import ApiServer
 
 MAPS = "/api/v1/namespaces/default/configmaps"
@@ -119,3 +121,27 @@ async def test_a_page_that_begins_after_an_object_does_not_have_it(raw):
     token = (await raw.get(f"{MAPS}?limit=2")).body["metadata"]["continue"]
     found = [(await raw.get(f"{MAPS}?continue={token}&fieldSelector=metadata.name%3D{name}")).names for name in "ac"]
     assert found == [[], ["c"]]
+
+
+async def test_nothing_is_stored_in_a_namespace_that_is_gone():
+    """What waited for a webhook all the time would appear in the next namespace of that name."""
+    waits, goes = asyncio.Event(), asyncio.Event()
+
+    async def slow(attributes):
+        if attributes.name == "late":
+            waits.set()
+            await goes.wait()
+
+    async with ApiServer(kinds=["v1"], admission=[slow]) as server, Supervisor() as tasks:
+        raw = Raw(server.handler)
+        await raw.post("/api/v1/namespaces", {"metadata": {"name": "shop"}})
+        late = tasks.start(
+            raw.post("/api/v1/namespaces/shop/configmaps", {"metadata": {"name": "late"}}), name="late creation"
+        )
+        await waits.wait()
+        ended = (await raw.delete("/api/v1/namespaces/shop")).body
+        await raw.put("/api/v1/namespaces/shop/finalize", ended | {"spec": {}})
+        assert (await raw.get("/api/v1/namespaces/shop")).code == 404
+        goes.set()
+        assert (await late).code == 404
+        assert (await server.storage.list("core/configmaps/shop/")).records == []

@@ -175,7 +175,7 @@ class ApiServer:
             self.registry.add(definition)
         self._guard_roles()
         self.admission.add(*builtin_plugins(plugins, {each.resource for each in self.registry if not each.custom}))
-        self.admission.add(UnsupportedFeatures(), DefinitionLifecycle(self.custom_resources.is_terminating))
+        self.admission.add(UnsupportedFeatures(), DefinitionLifecycle(self.custom_resources))
         self.admission.add(*options.get("admission", ()))
         if "ResourceQuota" in plugins and self.registry.any_version("", "resourcequotas") is not None:
             from steersman.apiserver.quotas import ResourceQuotas  # noqa: PLC0415 - only needed for quotas

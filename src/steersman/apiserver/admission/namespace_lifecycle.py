@@ -19,6 +19,7 @@ class NamespaceLifecycle(Plugin):
     """Needs a server that serves namespaces."""
 
     operations: frozenset[AdmissionOperation] = frozenset({"CREATE", "UPDATE", "DELETE"})
+    is_repeated = True
 
     async def admit(self, attributes: Attributes) -> None:
         """Reject writes without a living namespace, and the deletion of an immortal one."""

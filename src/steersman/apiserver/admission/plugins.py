@@ -3,6 +3,7 @@
 Guarantees
 - Plugins run in the given order: first all `admit` methods, which may change objects, then all `validate` methods.
 - A plugin rejects a write by raising `RequestRejected`; then nothing is stored.
+- No new object is stored in a namespace, or under a definition, that was deleted while webhooks took their time.
 """
 
 from __future__ import annotations
@@ -136,6 +137,9 @@ class Plugin:
     operations: frozenset[AdmissionOperation] = frozenset({"CREATE", "UPDATE", "DELETE"})
     #: The groups and names of the resources that it is called for, such as ``("", "pods")``; None for all.
     resources: frozenset[tuple[str, str]] | None = None
+    #: Whether `admit` is called again right before a new object is stored, and then changes nothing: it checks something
+    #: that may be gone by then.
+    is_repeated: bool = False
 
     async def admit(self, attributes: Attributes) -> None:
         """Change the object, or reject it. Called before validation."""
@@ -207,6 +211,13 @@ class Admission:
         """Call `validate` of every plugin."""
         _, validating = self._find(attributes)
         await self._call("validate", attributes, [plugin.validate for plugin in validating])
+
+    async def repeat(self, attributes: Attributes) -> None:
+        """Call `admit` of the plugins that check again right before a new object is stored."""
+        admitting, _ = self._find(attributes)
+        for plugin in admitting:
+            if plugin.is_repeated:
+                await plugin.admit(attributes)
 
     async def _call(self, step: str, attributes: Attributes, functions: Sequence[AdmissionFunction]) -> None:
         loop = asyncio.get_running_loop()

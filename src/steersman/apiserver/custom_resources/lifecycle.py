@@ -133,6 +133,12 @@ class CustomResources:
             return False
         return True
 
+    def serves(self, definition: Definition) -> bool:
+        """Whether a resource is still served, in the same scope."""
+        gvk = definition.gvk
+        served = self._backend.registry.find(gvk.group, gvk.version, definition.resource)
+        return served is not None and served.namespaced == definition.namespaced
+
     def is_terminating(self, group: str, resource: str) -> bool:
         """Whether the instances of a definition are being deleted."""
         known = self._known.get(f"{resource}.{group}")

@@ -3,7 +3,8 @@
 Guarantees
 - The server alone sets the identity of an object, and fields that a creator may not set are cleared.
 - An object that is rejected gives back the scarce values that it got.
-- A dry run skips only the last step.
+- A dry run skips only the last steps.
+- What is checked of its namespace and of its definition holds when it is stored, however long its webhooks have taken.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ async def store_new(
     async with allocation:
         attributes.obj, attributes.name = obj, metadata["name"]
         await _judge(context, attributes)
-        return await _put(context, obj, options, size=size, spares=spares)
+        return await _put(context, attributes, obj, options, spares=spares)
 
 
 def _complete(attributes: Attributes, obj: Tree, *, allocates: bool) -> None:
@@ -72,7 +73,9 @@ async def _judge(context: VerbContext, attributes: Attributes) -> None:
     await context.admission.validate(attributes)
 
 
-async def _put(context: VerbContext, obj: Tree, options: WriteOptions, *, size: int, spares: bool) -> Record:
+async def _put(
+    context: VerbContext, attributes: Attributes, obj: Tree, options: WriteOptions, *, spares: bool
+) -> Record:
     definition, metadata = context.definition, obj["metadata"]
     name: str = metadata["name"]
     version: str = metadata.pop("resourceVersion", "")
@@ -80,7 +83,7 @@ async def _put(context: VerbContext, obj: Tree, options: WriteOptions, *, size: 
     generated = "generateName" in metadata
     await context.make_storable(obj)
     value = await context.workers.run(
-        lambda: small_enough(context, obj, encode_served(definition, obj), spares=spares), size=size
+        lambda: small_enough(context, obj, encode_served(definition, obj), spares=spares), size=attributes.request.size
     )
     if options.dry_run:
         there, _ = await context.storage.get(key)
@@ -90,6 +93,7 @@ async def _put(context: VerbContext, obj: Tree, options: WriteOptions, *, size: 
         return await context.readable(Record(key, value, 0, int(version) if _is_version(version) else 0))
     if _is_version(version):
         raise unnamed("resourceVersion should not be set on objects to be created")
+    await context.admission.repeat(attributes)
     try:
         return await context.readable(await context.storage.put(key, value, expect=0, ttl=definition.ttl))
     except Mismatch as mismatch:
