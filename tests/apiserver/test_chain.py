@@ -500,6 +500,22 @@ async def test_a_token_in_a_query_is_not_audited():
     assert all(event["requestURI"].startswith("/api/v1/namespaces?limit=1&access_token=") for event in events)
 
 
+async def test_a_deletion_without_an_answer_is_audited(tmp_path):
+    """It is stored all the same: ``?timeout=1us`` would hide it from the audit log."""
+    events = []
+    handlers = chain(authentication=Authentication(tokens=TOKENS), audit=events.append)
+    async with ApiServer(kinds=["v1"], chain=handlers, storage=tmp_path) as server:
+        ask = As(server)
+        path = "/api/v1/namespaces/default/secrets"
+        await ask("root", "POST", path, {"metadata": {"name": "s"}})
+        assert (await ask("root", "DELETE", f"{path}/s?timeout=1us")).code == 504
+        # Answered once the deletion is stored.
+        assert (await ask("root", "POST", path, {"metadata": {"name": "s"}})).code == 201
+    deleted = events[1]
+    assert (deleted["verb"], deleted["stage"], deleted["user"]["username"]) == ("delete", "ResponseComplete", "root")
+    assert (deleted["responseStatus"]["code"], deleted["responseStatus"]["reason"]) == (504, "Timeout")
+
+
 async def test_a_grace_period_is_a_number_as_go_reads_it():
     async with ApiServer(kinds=["v1"]) as server:
         for text in ("1_0", "%201", "+-1"):

@@ -2,7 +2,7 @@
 
 Guarantees
 - Every authenticated request leaves an audit event when it has been answered, and a watch leaves one when it begins too.
-  A rejected or failed request says so.
+  A rejected or failed request says so, and so does one that ended without an answer: its write may have been stored.
 - An unauthenticated request (401) leaves one event without a user, which names the kind of its credential.
 - Events hold only metadata: no body, and no token, even if a client puts one into the query.
 - An event is emitted before its answer. A failing hook fails the request rather than losing the event.
@@ -10,6 +10,7 @@ Guarantees
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import AsyncGenerator, AsyncIterable, Callable
 from datetime import datetime
@@ -32,6 +33,13 @@ from steersman.wire import HttpRequest
 AuditHook: TypeAlias = Callable[[dict[str, Any]], None]
 #: Parts of the names of query options that hold credentials. The API has no such option, but clients of other APIs do.
 _CREDENTIALS = ("token", "password", "passwd", "secret", "apikey", "credential", "authorization", "bearer", "signature")
+#: The status of a request whose client has left, or whose time is over, in kube-apiserver's terms.
+_UNANSWERED = ApiStatus(
+    status="Failure",
+    message="Timeout: request did not complete within requested timeout - context canceled",
+    reason="Timeout",
+    code=504,
+)
 
 
 class Audit:
@@ -50,6 +58,9 @@ class Audit:
         except RequestRejected as refused:
             self._report(audit_event, request, user, "ResponseComplete", refused.status)
             raise refused.with_headers(("Audit-Id", audit_event["auditID"])) from None
+        except asyncio.CancelledError:
+            self._report(audit_event, request, user, "ResponseComplete", _UNANSWERED)
+            raise
         except Exception:
             self._report(audit_event, request, user, "Panic", internal("the request could not be served").status)
             raise
