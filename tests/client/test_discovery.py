@@ -3,10 +3,11 @@
 import pytest
 
 from samples.site import GROUP, Site
-from steersman import ObjectMeta, Resource, Spec
+from steersman import Client, ObjectMeta, Resource, Spec
+from steersman.apiserver import ApiServer
 from steersman.errors import KindNotServed, NotEstablished
 from steersman.kinds.apiregistration_v1 import APIService, APIServiceSpec, ServiceReference
-from steersman.objects import GroupVersion, GroupVersionKind, GroupVersionResource
+from steersman.objects import GroupVersion, GroupVersionKind, GroupVersionResource, Kind, Unstructured
 from steersman.testing import eventually
 
 
@@ -109,3 +110,37 @@ async def test_a_name_that_is_taken_says_so(client, sites):
     with pytest.raises(NotEstablished, match="another definition uses the name"):
         await client.install(Clash)
     await client.request("DELETE", f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/clashes.{GROUP}")
+
+
+def boats(scope, plural):
+    schema = {"openAPIV3Schema": {"type": "object"}}
+    spec = {"group": GROUP, "scope": scope, "names": {"plural": plural, "kind": "Boat"}}
+    spec |= {"versions": [{"name": "v1", "served": True, "storage": True, "schema": schema}]}
+    metadata = {"name": f"{plural}.{GROUP}"}
+    return Unstructured(
+        {
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "metadata": metadata,
+            "spec": spec,
+        }
+    )
+
+
+@pytest.mark.parametrize(("scope", "plural"), [("Cluster", "boats"), ("Namespaced", "fleet")])
+async def test_a_kind_that_comes_back_otherwise_is_found(scope, plural):
+    """With another scope or resource name: without an informer, the client went on to use the old path for ever."""
+    kind, definitions = Kind(f"{GROUP}/v1", "Boat"), Kind("apiextensions.k8s.io/v1", "CustomResourceDefinition")
+    boat = Unstructured({"apiVersion": f"{GROUP}/v1", "kind": "Boat", "metadata": {"name": "a"}})
+    async with ApiServer() as server, Client(server.transport()) as client:
+        await client.create(boats("Namespaced", "boats"))
+        await client.create(boat)
+        await client.delete(definitions, f"boats.{GROUP}")
+        await eventually(client, definitions, f"boats.{GROUP}", gone=True)
+        await client.create(boats(scope, plural))
+        with pytest.raises(KindNotServed):
+            await client.get(kind, "a")
+        assert not await client.list(kind)
+        assert not await client.metadata.list(kind)
+        made = await client.create(boat)
+        assert made.key.namespace == ("" if scope == "Cluster" else "default")

@@ -8,6 +8,7 @@ Guarantees
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, cast
 from urllib.parse import quote
 
@@ -46,6 +47,10 @@ class Discovery:
         self._server = sender.server
         self._by_version: dict[GroupVersion, list[ApiResource]] = {}
         self._everything: DiscoveryResult | None = None
+
+    def on_unserved(self, notify: Callable[[GroupVersionKind], None]) -> None:
+        """Call a function with each kind that the server turns out not to serve."""
+        self._sender.on_unserved(notify)
 
     def invalidate(self) -> None:
         """Drop everything cached: the next lookup asks the server."""

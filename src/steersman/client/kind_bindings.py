@@ -9,7 +9,7 @@ from steersman.client.bindings import Binding, bind_class, no_kind
 from steersman.client.checks import check_key
 from steersman.client.discovery import Discovery
 from steersman.client.selections import AnyKind, KeyLike
-from steersman.objects import Key, Kind, Object, Unstructured
+from steersman.objects import GroupVersionKind, Key, Kind, Object, Unstructured
 
 
 class KindBindings:
@@ -20,6 +20,7 @@ class KindBindings:
         #: The namespace of a bare name.
         self.namespace = namespace
         self._bindings: dict[AnyKind, Binding[Any]] = {}
+        discovery.on_unserved(self._forget)
 
     @cached_property
     def metadata(self) -> KindBindings:
@@ -48,12 +49,10 @@ class KindBindings:
         kind = type(obj)
         return self._bindings.get(kind) or await self.bind(kind)
 
-    def forget(self, kind: Kind) -> None:
+    def _forget(self, kind: GroupVersionKind) -> None:
         """Ask the server next time: the kind may come back with another resource name or scope."""
-        self._bindings.pop(kind, None)
-        if "metadata" in vars(self):
-            self.metadata.forget(kind)
-        self.discovery.invalidate()
+        if self._bindings.pop(Kind(kind.api_version, kind.kind), None) is not None:
+            self.discovery.invalidate()
 
     def key(self, binding: Binding[Any], key: KeyLike) -> Key:
         """Parse a key; a bare name gets the client's namespace."""

@@ -15,7 +15,7 @@ from steersman.client.bindings import Binding, VerbCall
 from steersman.client.client import Client
 from steersman.client.request_sender import forget_context
 from steersman.client.watches import SpokenChunks
-from steersman.errors import ApiError, KindNotServed, ProtocolError
+from steersman.errors import ApiError, ProtocolError
 from steersman.objects import Kind, Object, PartialObjectMetadata
 from steersman.transport import Response
 from steersman.wire import (
@@ -57,7 +57,7 @@ class RawReads:
             query=options.to_query(),
             headers=self._reads.accept_list,
         )
-        body = await self._asked(self._sender.send(request, tried=tried))
+        body = await self._sender.send(request, tried=tried)
         try:
             page = split_list(body)
             check_list_kind(page, binding.gvk, metadata_only=binding.reads == PartialObjectMetadata.__name__)
@@ -78,16 +78,8 @@ class RawReads:
             query=options.to_query(),
             headers=self._reads.accept_object,
         )
-        response: Response = await self._asked(self._sender.stream(request, tried=tried))
+        response: Response = await self._sender.stream(request, tried=tried)
         return RawWatch(response, tried, idle_timeout=idle_timeout)
-
-    async def _asked(self, answer: Any) -> Any:
-        try:
-            return await answer
-        except KindNotServed:
-            if isinstance(self.kind, Kind):
-                self._reads.kinds.forget(self.kind)
-            raise
 
 
 class RawWatch(Closable):

@@ -99,6 +99,10 @@ class SenderOptions(msgspec.Struct, frozen=True, kw_only=True):
     observer: RequestObserver | None = None
     #: Shared by all senders of a client.
     alternatives: ServedAlternatives = msgspec.field(default_factory=ServedAlternatives)
+    #: Called with each kind that the server turns out not to serve; also shared.
+    on_unserved: list[Callable[[GroupVersionKind], None]] = msgspec.field(
+        default_factory=list[Callable[[GroupVersionKind], None]]
+    )
     #: What was warned of once; also shared.
     warned: dict[tuple[str, ...], None] = msgspec.field(default_factory=dict[tuple[str, ...], None])
 
@@ -115,6 +119,10 @@ class RequestSender:
     def server(self) -> str:
         """The server's address; empty for one in this process."""
         return self._options.server
+
+    def on_unserved(self, notify: Callable[[GroupVersionKind], None]) -> None:
+        """Call a function with each kind that the server turns out not to serve, whichever sender of the client learns it."""
+        self._options.on_unserved.append(notify)
 
     def warn(self, text: str, tried: VerbCall) -> None:
         """Report a write that is allowed but probably a mistake."""
@@ -339,6 +347,8 @@ class RequestSender:
 
     async def unserved(self, kind: GroupVersionKind, *, verb: str = "find") -> KindNotServed:
         """The error for a kind that the server does not serve; it names other versions, or kinds of similar names."""
+        for notify in self._options.on_unserved:
+            notify(kind)
         instead = await self._options.alternatives.of(kind, self._discovered)
         return kind_not_served(kind, self.server, verb=verb, instead=instead)
 
