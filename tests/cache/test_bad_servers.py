@@ -9,8 +9,9 @@ import pytest
 
 from samples.virtual_time import run_virtual
 from steersman import Client
-from steersman.cache import Informer, KindOptions
+from steersman.cache import Cache, Informer, KindOptions
 from steersman.kinds.core_v1 import ConfigMap
+from steersman.objects import Key
 from steersman.transport import InProcessTransport, ServerResponse
 
 JSON = (("Content-Type", "application/json"),)
@@ -392,6 +393,27 @@ def other_kind_streamed(query):
     if is_initial(query):
         return saying(frame("ADDED", secret("a", 5)), bookmark(5, end=True))
     return (503, status(503, "ServiceUnavailable"))
+
+
+def test_a_server_that_ignores_field_selectors_does_not_answer_for_another_object():
+    """As some aggregated API servers do: a read after an unknown outcome took the first object for the one asked for."""
+
+    def answer(query):
+        if is_initial(query):
+            return saying(frame("ADDED", config_map("a", 4)), frame("ADDED", config_map("b", 5)), bookmark(5, end=True))
+        return page(7, "a", "b")
+
+    async def read():
+        async with (
+            Client(InProcessTransport(Server(answer)), namespace="default") as client,
+            Cache(client) as cache,
+        ):
+            await cache.informer(ConfigMap).wait_synced()
+            cache.record_unknown(ConfigMap, Key("default", "b"))
+            found = await cache.reader().get(ConfigMap, "b")
+            return found.metadata.name, found.metadata.resource_version
+
+    assert run_virtual(read())[0] == ("b", "7")
 
 
 def test_an_object_of_another_namespace_is_left_out():

@@ -34,7 +34,7 @@ from steersman.cache.stored_object import StoredObject, StoredView, version_numb
 from steersman.client import Client, RawReads
 from steersman.errors import StatusError
 from steersman.objects import FieldSelector, Key, Kind, Object, PartialObjectMetadata, Unstructured, decode
-from steersman.wire import ListOptions
+from steersman.wire import ListOptions, key_of
 
 T = TypeVar("T")
 
@@ -253,7 +253,8 @@ class Informer(Generic[T]):
         """
         options = ListOptions(field_selector=str(FieldSelector.of({"metadata.name": key.name})))
         page = await self._reads.page(key.namespace, options)
-        return (page.items[0] if page.items else None), page.resource_version
+        # An aggregated API server may ignore field selectors.
+        return next((raw for raw in page.items if key_of(raw) == key), None), page.resource_version
 
     def view(self, stored: StoredObject) -> StoredView:
         """Return a view of a stored object."""
