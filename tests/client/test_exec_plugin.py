@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import os
 import pty
@@ -217,6 +218,55 @@ def test_a_failing_plugin_leaves_a_good_token_in_use(plugin: Plugin, caplog: pyt
             await credentials.headers()
 
     run(test)
+
+
+def test_a_slow_plugin_leaves_a_good_token_in_use(plugin: Plugin) -> None:
+    """The renewals of a Lease are given up after seconds: each would end the plugin, and the next one start it anew."""
+    plugin.answers(answer(token="one", expirationTimestamp=expiry(100)))
+
+    async def test(loop: ClockedLoop) -> None:
+        credentials = plugin.credentials()
+        await credentials.headers()
+        (plugin.folder / "answer").write_text(answer(token="two"))
+        plugin.waits()
+        loop.ahead = 90
+        first = loop.create_task(credentials.headers())
+        await plugin.began()
+        loop.ahead = 95
+        assert token_of(await first) == "one"
+        assert token_of(await credentials.headers()) == "one"
+        plugin.open_gate()
+        loop.ahead = 100
+        assert token_of(await credentials.headers()) == "two"
+
+    run(test)
+    assert plugin.runs == 2
+
+
+def test_a_plugin_that_no_request_waits_for_ends_with_its_loop(plugin: Plugin) -> None:
+    plugin.answers(answer(token="one", expirationTimestamp=expiry(100)))
+
+    async def test(loop: ClockedLoop) -> int:
+        credentials = plugin.credentials()
+        await credentials.headers()
+        plugin.waits()
+        plugin.does("echo $$ > pid; echo yes > began; sleep 1000")
+        loop.ahead = 90
+        first = loop.create_task(credentials.headers())
+        await plugin.began()
+        loop.ahead = 95
+        assert token_of(await first) == "one"
+        return os.pidfd_open(int((plugin.folder / "pid").read_text()))
+
+    loop = ClockedLoop()
+    bind(loop, clock=loop, seed=1)
+    handle = loop.run_until_complete(test(loop))
+    loop.run_until_complete(loop.shutdown_default_executor())
+    loop.close()
+    del loop
+    gc.collect()
+    assert select.select([handle], [], [], 10)[0], "still alive"
+    os.close(handle)
 
 
 # -- who waits for it

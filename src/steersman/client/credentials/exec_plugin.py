@@ -2,6 +2,8 @@
 
 - One run at a time, shared by all waiters. Cancelling one waiter leaves the run to the others; cancelling the last one
   ends the plugin and its child processes.
+- While the last result is valid, no request waits long for the next one: a plugin that is slow, or hangs, delays neither
+  reconciles nor the renewals of a Lease, which would otherwise start it anew at each attempt.
 - The result is kept until shortly before it expires, or until the server rejects it. A plugin that fails while its last
   result is still valid, or that returns expired credentials, runs again after some seconds, not for every request.
 - A failure shows the plugin's stderr, never its stdout, its arguments or its environment.
@@ -35,6 +37,8 @@ _TIMEOUT_INTERACTIVE = 600.0
 # after four fifths of their life.
 _MARGIN = timedelta(seconds=30)
 _MARGIN_SHARE = 5
+# How long requests wait for a run whose result is not needed yet.
+_PATIENCE = 3.0
 # The minimum time between two runs caused by the plugin's own results.
 _HOLD = 5.0
 _VERSION = re.compile(r"client\.authentication\.k8s\.io/v[0-9a-z]{1,10}")
@@ -68,6 +72,7 @@ class _Run:
     """A run of the plugin and its result: credentials, or why there are none."""
 
     process: ExecProcess
+    began: float
     waiters: int = 0
     verdict: _Issued | str | None = None
 
@@ -136,7 +141,7 @@ class ExecCredentials:
             process.fail(f"program not found or not executable: is it installed, and {where}?{hint}")
         else:
             process.start(command, [arg.reveal() for arg in plugin.args], self._environment(interactive=interactive))
-        return _Run(process)
+        return _Run(process, asyncio.get_running_loop().time())
 
     def _is_interactive(self) -> bool:
         mode = self._plugin.interactive_mode
@@ -148,22 +153,35 @@ class ExecCredentials:
         return terminal
 
     async def _joined(self, run: _Run) -> _Issued | str | None:
-        """Wait for the end of a run; None if all other waiters abandoned it."""
+        """Wait for the end of a run; None if all other waiters abandoned it. Valid credentials stay in use if it is slow."""
+        finished = run.process.finished
         run.waiters += 1
         try:
-            outcome = await asyncio.shield(run.process.finished)
+            while not finished.done():
+                patience = self._patience(run)
+                if patience is not None and patience <= 0:
+                    # The run goes on; a later request reads its result.
+                    return self._held
+                await asyncio.wait((finished,), timeout=patience)
         except asyncio.CancelledError:
             if run.waiters == 1:
                 await run.process.end()
             raise
         finally:
             run.waiters -= 1
+        outcome = finished.result()
         if run.verdict is None and not outcome.abandoned:
             # The first waiter to wake reads the result for all.
             run.verdict = self._read(outcome)
             if isinstance(run.verdict, _Issued):
                 self._held = run.verdict
         return run.verdict
+
+    def _patience(self, run: _Run) -> float | None:
+        """How many more seconds to wait for a run; None if no valid credentials are held."""
+        if self._held is None or not _is_valid(self._held):
+            return None
+        return run.began + _PATIENCE - asyncio.get_running_loop().time()
 
     def _environment(self, *, interactive: bool) -> dict[str, str]:
         plugin = self._plugin
@@ -222,7 +240,7 @@ class ExecCredentials:
     def _instead(self, problem: str) -> _Issued:
         """Return the held credentials if they are still valid; otherwise raise."""
         held = self._held
-        if held is None or held.expires is None or utc_now() >= held.expires:
+        if held is None or not _is_valid(held):
             raise self._error(problem)
         time = asyncio.get_running_loop().time()
         # All waiters of the run come here: log once.
@@ -237,6 +255,11 @@ class ExecCredentials:
 
     def _error(self, problem: str) -> CredentialsError:
         return CredentialsError(f"exec plugin {printable(self._plugin.command, limit=400)}: {problem}")
+
+
+def _is_valid(issued: _Issued) -> bool:
+    """Whether credentials that should be renewed are still valid."""
+    return issued.expires is not None and utc_now() < issued.expires
 
 
 def _decoded(stdout: bytes) -> _ExecCredential | str:

@@ -8,6 +8,8 @@ result.
 asyncio's own subprocesses are not used: starting one is an await, and a cancellation there ends the program. Here
 starting is synchronous. Only this module waits for the program, so its pid cannot have been reused when a signal is
 sent.
+
+A program whose loop has ended without waiting for it is killed, at the latest when this process exits.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ import contextlib
 import os
 import signal
 import subprocess
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO
@@ -57,6 +60,8 @@ class ExecProcess:
         self._stderr = bytearray()
         self._stopped_for: str | None = None
         self._timers: list[asyncio.TimerHandle] = []
+        #: Until it is called, the program is killed when nothing refers to this run any more.
+        self._spare: Callable[[], object] = lambda: None
 
     def start(self, command: str, args: Sequence[str], environment: Mapping[str, str]) -> None:
         """Start the program; if it cannot start, the run finishes with a problem."""
@@ -78,6 +83,7 @@ class ExecProcess:
         except ValueError:
             problem = "an argument or a variable contains a null character"
         else:
+            self._spare = weakref.finalize(self, _kill, process, is_group=not self._interactive).detach
             self._later(self._timeout, lambda: self._stop(f"it did not finish within {self._timeout:g} seconds"))
             self._follow(process)
         if problem:
@@ -117,6 +123,7 @@ class ExecProcess:
 
     def _exited(self) -> None:
         self._has_exited = True
+        self._spare()
         if self._pipes:
             # Give output in flight a moment to arrive.
             self._later(_GRACE, self._ended)
@@ -203,3 +210,16 @@ class ExecProcess:
         self._stdout.clear()
         if not self.finished.done():
             self.finished.set_result(outcome)
+
+
+def _kill(process: subprocess.Popen[bytes], *, is_group: bool) -> None:
+    """Kill a program whose exit status was not read, so that its pid cannot have been reused."""
+    with contextlib.suppress(ProcessLookupError, PermissionError, subprocess.TimeoutExpired):
+        if is_group:
+            os.killpg(process.pid, signal.SIGKILL)
+        else:
+            process.kill()
+        process.wait(_GRACE)
+    for pipe in (process.stdout, process.stderr):
+        if pipe is not None:
+            pipe.close()
