@@ -395,6 +395,25 @@ def other_kind_streamed(query):
     return (503, status(503, "ServiceUnavailable"))
 
 
+@pytest.mark.parametrize("sent", ["bookmark", "object", "page"])
+def test_a_version_of_thousands_of_digits_is_no_number(sent):
+    """It ended the informer, and with it the program."""
+    version = "1" * 5000
+
+    def answer(query):
+        if sent == "page":
+            return page(version, "a") if not is_watch(query) else (400, status(400, "BadRequest"))
+        return saying(
+            bookmark(5, end=True), bookmark(version) if sent == "bookmark" else frame("ADDED", config_map("a", version))
+        )
+
+    async def scenario(informer):
+        await asyncio.sleep(10)
+        return names(informer)
+
+    assert run(answer, scenario)[1] == ([] if sent == "bookmark" else ["a"])
+
+
 def test_a_server_that_ignores_field_selectors_does_not_answer_for_another_object():
     """As some aggregated API servers do: a read after an unknown outcome took the first object for the one asked for."""
 

@@ -21,10 +21,9 @@ from steersman.cache.intake import KindOptions
 from steersman.cache.reflector import SHORT_SECONDS
 from steersman.cache.replica import Replica
 from steersman.cache.store import Store
-from steersman.cache.stored_object import version_number
 from steersman.client import RawReads
 from steersman.errors import ApiError, Forbidden, Unauthorized
-from steersman.objects import Key
+from steersman.objects import Key, version_number
 from steersman.wire import ListOptions
 
 #: Collections up to this size are compared object by object.

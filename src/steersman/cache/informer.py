@@ -30,10 +30,19 @@ from steersman.cache.list_watch import ListWatch
 from steersman.cache.reflector import Begin, CatchUp, Input, Refresh, Settings
 from steersman.cache.replica import Replica
 from steersman.cache.statistics import InformerStatistics
-from steersman.cache.stored_object import StoredObject, StoredView, version_number
+from steersman.cache.stored_object import StoredObject, StoredView
 from steersman.client import Client, RawReads
 from steersman.errors import StatusError
-from steersman.objects import FieldSelector, Key, Kind, Object, PartialObjectMetadata, Unstructured, decode
+from steersman.objects import (
+    FieldSelector,
+    Key,
+    Kind,
+    Object,
+    PartialObjectMetadata,
+    Unstructured,
+    decode,
+    version_number,
+)
 from steersman.wire import ListOptions, key_of
 
 T = TypeVar("T")

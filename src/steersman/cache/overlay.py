@@ -16,8 +16,8 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from steersman.cache.stored_object import StoredObject, version_number
-from steersman.objects import Key
+from steersman.cache.stored_object import StoredObject
+from steersman.objects import Key, version_number
 
 #: The maximum number of deleted uids, and of vanished uids, to remember. Uids are never reused, so dropping the oldest
 #: only matters if the watch lags behind by as many deletions.

@@ -22,10 +22,10 @@ from steersman.cache.disposal import Disposal, Noted
 from steersman.cache.overlay import Overlay
 from steersman.cache.reflector import Changes, Mark, Put, Remove
 from steersman.cache.store import Store
-from steersman.cache.stored_object import StoredObject, is_older, is_same_version, version_number
+from steersman.cache.stored_object import StoredObject, is_older, is_same_version
 from steersman.cache.sync_state import SyncState
 from steersman.errors import StatusError
-from steersman.objects import GroupVersionKind, Key
+from steersman.objects import GroupVersionKind, Key, version_number
 
 _log = logging.getLogger("steersman.cache")
 

@@ -17,8 +17,8 @@ from typing import TypeAlias, cast
 from steersman.cache.conditions import unmet
 from steersman.cache.contents import Contents, IndexName, Replacement
 from steersman.cache.indexes import Index
-from steersman.cache.stored_object import StoredObject, version_number
-from steersman.objects import Key, Selector
+from steersman.cache.stored_object import StoredObject
+from steersman.objects import Key, Selector, version_number
 
 #: Named here because `Store.list` hides the built-in name inside the class.
 Found: TypeAlias = list[StoredObject]

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from steersman.objects import GroupVersionKind, Key, ObjectMeta, PartialObjectMetadata, decode
+from steersman.objects import GroupVersionKind, Key, ObjectMeta, PartialObjectMetadata, decode, version_number
 
 _NO_LABELS: Mapping[str, str] = {}
 
@@ -118,11 +118,6 @@ class StoredView:
 def is_same_version(old: StoredObject, new: StoredObject) -> bool:
     """Whether two states of a key are the same version of the same object."""
     return old.resource_version == new.resource_version and old.uid == new.uid
-
-
-def version_number(resource_version: str) -> int | None:
-    """Return the version as an integer; None if it is not decimal, and thus not comparable."""
-    return int(resource_version) if resource_version.isascii() and resource_version.isdigit() else None
 
 
 def is_older(one: str, other: str) -> bool:

@@ -7,7 +7,7 @@ import asyncio
 from steersman.client import Added, Client, Deleted, Modified
 from steersman.kinds.coordination_v1 import Lease, LeaseSpec
 from steersman.manager.lease_state import LeaseRecord
-from steersman.objects import Key, ObjectMeta, replace
+from steersman.objects import Key, ObjectMeta, replace, version_number
 
 
 class StoredLease:
@@ -92,15 +92,16 @@ class StoredLease:
 
 def _older(lease: Lease, than: Lease) -> bool:
     """Whether a watch event is older than what was read. Versions that are not numbers cannot be compared."""
-    return _comparable(lease, than) and _version(lease) <= _version(than)
+    one, other = _version(lease), _version(than)
+    return one is not None and other is not None and one <= other
 
 
 def _comparable(*leases: Lease) -> bool:
-    return all((lease.metadata.resource_version or "").isdecimal() for lease in leases)
+    return all(_version(lease) is not None for lease in leases)
 
 
-def _version(lease: Lease) -> int:
-    return int(lease.metadata.resource_version or "")
+def _version(lease: Lease) -> int | None:
+    return version_number(lease.metadata.resource_version or "")
 
 
 def _filled(spec: LeaseSpec, record: LeaseRecord) -> LeaseSpec:

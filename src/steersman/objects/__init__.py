@@ -123,6 +123,7 @@ from steersman.objects.unstructured import (
     tree_as_read as tree_as_read,
     tree_of as tree_of,
     uid_of as uid_of,
+    version_number as version_number,
     was_read as was_read,
 )
 

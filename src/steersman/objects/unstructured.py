@@ -14,6 +14,9 @@ from steersman.objects.hints import declared_hints
 from steersman.objects.identity import GroupVersionKind, Key
 from steersman.objects.resource import Object
 
+#: The digits of a resource version that counts as a number. Python refuses to convert thousands of them.
+_DIGITS_MAX = 100
+
 
 class Kind(msgspec.Struct, frozen=True):
     """Names a kind without a class: ``client.get(Kind("example.com/v1", "Widget"), key)`` reads an `Unstructured`.
@@ -171,3 +174,9 @@ def uid_of(obj: Object | Unstructured) -> str | None:
 def resource_version_of(obj: Object | Unstructured) -> str | None:
     """The version the object was read at."""
     return obj.metadata.get("resourceVersion") if isinstance(obj, Unstructured) else obj.metadata.resource_version
+
+
+def version_number(resource_version: str) -> int | None:
+    """A resource version as a number; None if it is not decimal, or longer than any server's, and so not comparable."""
+    is_number = resource_version.isascii() and resource_version.isdigit() and len(resource_version) <= _DIGITS_MAX
+    return int(resource_version) if is_number else None
