@@ -8,13 +8,16 @@ from itertools import count
 import pytest
 
 from samples.virtual_time import run_virtual
-from steersman import Client
+from steersman import Client, MergePatch
 from steersman.cache import Cache, Informer, KindOptions
+from steersman.controller.cached_kinds import CachedKinds
+from steersman.controller.writes.write_log import WriteLog
 from steersman.kinds.core_v1 import ConfigMap
-from steersman.objects import Key
+from steersman.objects import Key, Kind
 from steersman.transport import InProcessTransport, ServerResponse
 
 JSON = (("Content-Type", "application/json"),)
+UNTYPED = Kind("v1", "ConfigMap")
 
 
 def status(code, reason, **details):
@@ -412,6 +415,40 @@ def test_a_version_of_thousands_of_digits_is_no_number(sent):
         return names(informer)
 
     assert run(answer, scenario)[1] == ([] if sent == "bookmark" else ["a"])
+
+
+@pytest.mark.parametrize("verb", ["delete", "patch"])
+def test_an_unreadable_answer_to_a_write_is_no_failure_of_it(verb):
+    """The write has happened: the reconcile goes on, and its next read sees it."""
+    there = config_map("a", 5)
+    ended = {"deletionTimestamp": "2030-01-01T00:00:00Z", "deletionGracePeriodSeconds": "soon"}
+    answers = {
+        "DELETE": b'{"kind":"Status","status":"Success","metadata":{},"details":{"uid":"\xff"}}',
+        "PATCH": json.dumps(there | {"metadata": there["metadata"] | ended | {"resourceVersion": "7"}}).encode(),
+    }
+
+    async def handle(request):
+        query = dict(request.query)
+        if is_watch(query):
+            body = saying(frame("ADDED", there), bookmark(5, end=True))
+        elif request.path == "/api/v1":
+            served = {"name": "configmaps", "kind": "ConfigMap", "namespaced": True, "verbs": ["list"]}
+            body = json.dumps({"kind": "APIResourceList", "groupVersion": "v1", "resources": [served]}).encode()
+        else:
+            body = answers.get(request.method, page(7))
+        return ServerResponse(status=200, headers=JSON, body=body)
+
+    async def write():
+        async with Client(InProcessTransport(handle), namespace="default") as client, Cache(client) as cache:
+            await cache.informer(UNTYPED).wait_synced()
+            observed = CachedKinds(cache).client_for(client)(WriteLog())
+            if verb == "delete":
+                await observed.delete(UNTYPED, "a")
+            else:
+                await observed.patch(UNTYPED, "a", MergePatch({}))
+            return [each.metadata["resourceVersion"] for each in await observed.list(UNTYPED)]
+
+    assert run_virtual(write())[0] == ([] if verb == "delete" else ["7"])
 
 
 def test_a_server_that_ignores_field_selectors_does_not_answer_for_another_object():

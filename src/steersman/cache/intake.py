@@ -327,7 +327,10 @@ def shows_removal(raw: bytes) -> bool:
     """Whether a write removed the last finalizer, and with it the object. The response still has the old version."""
     if b'"deletionTimestamp"' not in raw:
         return False
-    answer = _answer_decoder.decode(raw)
+    try:
+        answer = _answer_decoder.decode(raw)
+    except _UNREADABLE:
+        return False
     metadata = answer.metadata
     # A Pod waits for its grace period. A Namespace waits for spec.finalizers; its deletion is left to the watch.
     waits = metadata.finalizers or metadata.deletion_grace_period_seconds != 0 or answer.kind == "Namespace"

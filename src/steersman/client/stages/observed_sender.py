@@ -227,7 +227,7 @@ def _gone(body: bytes) -> str:
         if status.kind == "Status":
             return status.details.uid if status.details is not None else ""
         return msgspec.json.decode(body, type=_Last).metadata.uid
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return ""
 
 
