@@ -6,7 +6,7 @@ from samples.embedded import TABLE, Raw, told
 from samples.eventually import eventually
 from samples.virtual_time import run_virtual
 from steersman.aio import Supervisor
-from steersman.apiserver import ApiServer, Limits
+from steersman.apiserver import ApiServer, Limits, MemoryStorage
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 ALL_MAPS = "/api/v1/configmaps"
@@ -191,6 +191,24 @@ async def test_a_server_that_ends_lets_its_watches_end():
             reading = tasks.start(watch.rest(), name="reader")
             await eventually(lambda: server.feed.window("core/secrets/").waiting == 1)
         assert await reading == []
+
+
+async def test_a_server_that_begins_again_is_watched_as_before():
+    """Each watch ended at once, and one of an earlier version missed what another server had stored meanwhile."""
+    storage = MemoryStorage()
+    servers = [ApiServer(kinds=["v1"], storage=storage) for _ in range(2)]
+    async with servers[0]:
+        first = await Raw(servers[0].handler).post(MAPS, a_map())
+    async with servers[1]:
+        await Raw(servers[1].handler).post(MAPS, a_map("b"))
+    async with servers[0]:
+        raw = Raw(servers[0].handler)
+        (late,) = await (await raw.watch(f"{MAPS}?watch=1&resourceVersion={first.version}")).rest()
+        assert (late["type"], late["object"]["code"]) == ("ERROR", 410)
+        watch = await raw.watch(f"{MAPS}?watch=1")
+        await raw.post(MAPS, a_map("c"))
+        assert [told(frame)[1] for frame in await watch.take(3)] == ["a", "b", "c"]
+        await watch.close()
 
 
 def test_a_watch_ends_in_time_and_sends_bookmarks():

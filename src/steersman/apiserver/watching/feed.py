@@ -45,8 +45,12 @@ class Feed:
         self.reached = 0
 
     async def begin(self) -> None:
-        """Record where the watchable history begins."""
-        self._base = self.reached = await self._storage.revision()
+        """Start the history now: what changed while no feed ran cannot be watched."""
+        revision = await self._storage.revision()
+        self._closed = False
+        for window in self._windows.values():
+            window.closed = False
+        self.forget(revision)
 
     async def run(self) -> None:
         """Follow the store forever."""
