@@ -139,7 +139,8 @@ class Manager:
         self._client = client
         #: The namespaces of namespaced kinds; empty means all.
         self.namespaces = KindOptions(namespaces=several(namespaces)).namespaces
-        self._kinds = dict(kinds or {})
+        #: The options of kinds, which override ``namespaces``.
+        self.kinds = dict(kinds or {})
         self._uncached = tuple(uncached)
         #: Seconds after which blocking code is reported; can be set until it runs.
         self.watchdog = watchdog
@@ -263,7 +264,7 @@ class Manager:
             formerly=self.formerly,
             leader=None,
             namespaces=self.namespaces if namespaces is None else namespaces,
-            kinds=with_far_kinds(self._kinds, self.blueprints, self.namespaces),
+            kinds=with_far_kinds(self.kinds, self.blueprints, self.namespaces),
             uncached=self._uncached,
             grace=self._shutdown.grace,
             watchdog=self.watchdog,
@@ -403,7 +404,7 @@ class Manager:
             self.ready.add("webhooks", (await stack.enter_async_context(serving)).check)
 
     async def _fill_caches(self, stack: AsyncExitStack) -> ManagedCache:
-        cache = ManagedCache(self.client, kinds=self._kinds, uncached=self._uncached, namespaces=self.namespaces)
+        cache = ManagedCache(self.client, kinds=self.kinds, uncached=self._uncached, namespaces=self.namespaces)
         for (kind, name), function in self._indexes.items():
             cache.add_index(kind, name, function)
         await stack.enter_async_context(cache)

@@ -4,6 +4,9 @@ Guarantees
 - A watched kind gets ``get``, ``list`` and ``watch``. The reconciled kind also gets writes to itself, its status and
   its finalizers. An owned kind, or one that the blueprint declares as written, gets create, update, patch and delete. Leader
   election and events are included.
+- The rules of a kind apply where the manager caches it: in ``namespaces``, or where the options of the kind say.
+- Children in other namespaces than their owner's get ``list`` everywhere: it comes before the removal of a finalizer.
+- Events get their rules where the server wants them: in the object's namespace, or in ``default``.
 - Rules for objects whose names are known (the Lease, Secrets with certificates, webhook configurations, CRDs) name
   them. Only ``create``, which RBAC cannot restrict by name, has a rule of its own.
 - The result depends only on the manager, so a generated file changes only when the manager does.
@@ -29,6 +32,7 @@ PlaceT = TypeVar("PlaceT", bound=tuple[str, ...])
 
 _READ = ("get", "list", "watch")
 _WRITE = ("create", "delete", "patch", "update")
+_EVENTS = ("events.k8s.io", "events")
 #: The customary order of verbs.
 _ORDER = ("get", "list", "watch", "create", "update", "patch", "delete")
 
@@ -55,8 +59,10 @@ class Permissions(msgspec.Struct, frozen=True, kw_only=True):
     namespaces: tuple[str, ...]
     #: Rules for these namespaces.
     rules: tuple[PermissionRule, ...]
-    #: Rules for cluster-scoped kinds; part of ``rules`` if those apply everywhere.
+    #: Rules for what is everywhere or in no namespace; part of ``rules`` if those apply everywhere.
     cluster_rules: tuple[PermissionRule, ...]
+    #: Rules for single namespaces, in addition to ``rules``.
+    local_rules: tuple[tuple[str, tuple[PermissionRule, ...]], ...]
     #: Rules for the manager's own namespace: the Lease, and the Secrets with the certificates of its ports.
     own_rules: tuple[PermissionRule, ...]
 
@@ -110,33 +116,75 @@ def permissions_of(
     The endpoints override those of the manager.
     """
     endpoints = endpoints or manager.endpoints
-    namespaced, cluster, own = _Needs(), _Needs(), _Needs()
-    here = manager.namespaces
+    places, own = _Places(manager), _Needs()
     for blueprint in manager.blueprints:
-        _needs_of(blueprint, namespaced, cluster if here else namespaced)
-    namespaced.add("events.k8s.io", "events", ("create", "patch"))
+        _needs_of(blueprint, places)
+    places.usual.add(*_EVENTS, ("create", "patch"))
     for (group, resource, *names), verbs in (also or {}).items():
-        namespaced.add(group, resource, verbs, name="".join(names))
-    _needs_of_webhooks(manager, webhook_endpoint or manager.webhook_endpoint, cluster if here else namespaced, own)
+        places.usual.add(group, resource, verbs, name="".join(names))
+    _needs_of_webhooks(manager, webhook_endpoint or manager.webhook_endpoint, places.everywhere, own)
     if endpoints is not None and endpoints.service:
         own.add_named("", "secrets", ("get", "create", "update"), endpoints.secret_key.name)
     if (leader := manager.statistics(keys=0).leader) is not None:
         lease = leader.lease.rpartition("/")[2]
         own.add_named("coordination.k8s.io", "leases", ("get", "watch", "create", "update"), lease)
-    return Permissions(namespaces=here, rules=namespaced.rules(), cluster_rules=cluster.rules(), own_rules=own.rules())
+    return Permissions(
+        namespaces=manager.namespaces,
+        rules=places.usual.rules(),
+        cluster_rules=places.everywhere.rules() if manager.namespaces else (),
+        local_rules=tuple((namespace, needs.rules()) for namespace, needs in sorted(places.local.items())),
+        own_rules=own.rules(),
+    )
 
 
-def _needs_of(blueprint: Blueprint, namespaced: _Needs, cluster: _Needs) -> None:
-    for kind in blueprint.kinds():
-        (namespaced if _is_namespaced(kind) else cluster).add(*_resource(kind), _READ)
-    for kind in _written(blueprint):
-        (namespaced if _is_namespaced(kind) else cluster).add(*_resource(kind), _WRITE)
+class _Places:
+    """What a manager needs, by where it needs it."""
+
+    def __init__(self, manager: Manager) -> None:
+        self._namespaces = manager.namespaces
+        self._options = {kind.gvk(): options for kind, options in manager.kinds.items()}
+        #: In the namespaces of the manager, or everywhere if it has none.
+        self.usual = _Needs()
+        #: Everywhere, and for what is in no namespace.
+        self.everywhere = _Needs() if manager.namespaces else self.usual
+        #: In single namespaces.
+        self.local: dict[str, _Needs] = {}
+
+    def of(self, kind: type[Object] | Kind) -> list[_Needs]:
+        """Where the manager works with objects of a kind."""
+        options = self._options.get(kind.gvk())
+        if not _is_namespaced(kind) or (options is not None and not options.namespaces):
+            return [self.everywhere]
+        if options is None or not self._namespaces:
+            return [self.usual]
+        return [self._in(namespace) for namespace in options.namespaces]
+
+    def of_events(self, kind: type[Object] | Kind) -> list[_Needs]:
+        """Where the events of objects of a kind are created."""
+        return self.of(kind) if not self._namespaces or _is_namespaced(kind) else [self._in("default")]
+
+    def _in(self, namespace: str) -> _Needs:
+        return self.local.setdefault(namespace, _Needs())
+
+
+def _needs_of(blueprint: Blueprint, places: _Places) -> None:
     group, resource = _resource(blueprint.primary)
-    primary = namespaced if _is_namespaced(blueprint.primary) else cluster
-    primary.add(group, resource, ("update", "patch"))
-    primary.add(group, f"{resource}/status", ("get", "update", "patch"))
-    # Setting blockOwnerDeletion requires permission to update the owner's finalizers.
-    primary.add(group, f"{resource}/finalizers", ("update",))
+    for kind in blueprint.kinds():
+        for needs in places.of(kind):
+            needs.add(*_resource(kind), _READ)
+    for kind in _written(blueprint):
+        for needs in places.of(kind):
+            needs.add(*_resource(kind), _WRITE)
+    for needs in places.of(blueprint.primary):
+        needs.add(group, resource, ("update", "patch"))
+        needs.add(group, f"{resource}/status", ("get", "update", "patch"))
+        # Setting blockOwnerDeletion requires permission to update the owner's finalizers.
+        needs.add(group, f"{resource}/finalizers", ("update",))
+    for needs in places.of_events(blueprint.primary):
+        needs.add(*_EVENTS, ("create", "patch"))
+    if _is_namespaced(blueprint.primary):
+        for kind in blueprint.across_namespaces:
+            places.everywhere.add(*_resource(kind), ("list",))
 
 
 def _needs_of_webhooks(manager: Manager, endpoint: WebhookEndpoint | None, cluster: _Needs, own: _Needs) -> None:

@@ -154,8 +154,10 @@ def _documents(name: str, namespace: str, needs: Permissions) -> Iterator[Tree]:
     account = {"kind": "ServiceAccount", "name": name, "namespace": namespace}
     yield {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": namespace}}
     if needs.namespaces:
-        for each in needs.namespaces:
-            yield from _granted("Role", name, each, needs.rules, account)
+        local = dict(needs.local_rules)
+        for each in dict.fromkeys((*needs.namespaces, *local)):
+            usual = needs.rules if each in needs.namespaces else ()
+            yield from _granted("Role", name, each, (*usual, *local.get(each, ())), account)
         if needs.cluster_rules:
             yield from _granted("ClusterRole", name, "", needs.cluster_rules, account)
     else:
