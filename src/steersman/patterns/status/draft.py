@@ -3,7 +3,8 @@
 Guarantees
 - Conditions are set by server-side apply, with a separate field manager for each controller, so other writers keep theirs. If the
   kind's conditions are not a list with keys, a merge patch with the resourceVersion sets them.
-- The same write includes what states set in ``obj.status``. Earlier values stay, even if a reconcile stops early.
+- The same write includes what states set in ``obj.status``. Earlier values stay, even if a reconcile stops early, and if an
+  earlier version of the program wrote them in another version of the kind.
 - The first complete reconcile removes conditions that an earlier version of the program set and that no state has anymore.
 - A kind without ``status.conditions`` is never written to.
 """
@@ -314,13 +315,20 @@ class StatusDraft:
         if view is None or view.uid != self._obj.uid:
             self._successor = True
             return {}
-        if view.stored.partial:
-            return to_json(await self._ctx.client.live.get(kind, key))
-        if not view.stored.managed_fields:
+        managed: list[Tree] = msgspec.json.decode(view.stored.managed_fields or b"[]")
+        if view.stored.partial or any(self._is_of_another_version(entry) for entry in managed):
+            # The cache lacks the entries of other managers: what they hold is not ours under another name.
+            live = await self._ctx.client.live.find(kind, key)
+            self._successor = live is None or live.uid != self._obj.uid
+            return {} if live is None or self._successor else to_json(live)
+        if not managed:
             return {}  # this program has written nothing yet
         tree: Tree = msgspec.json.decode(view.stored.raw)
-        tree["metadata"]["managedFields"] = msgspec.json.decode(view.stored.managed_fields)
+        tree["metadata"]["managedFields"] = managed
         return tree
+
+    def _is_of_another_version(self, entry: Tree) -> bool:
+        return entry.get("manager") == self._manager and entry.get("apiVersion") != self._obj.api_version
 
 
 def _no_subresource(obj: Object) -> ConfigError:
