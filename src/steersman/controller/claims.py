@@ -4,6 +4,8 @@ Guarantees
 - `claim` adopts an object only if the selector matches it, no owner controls it, and neither it nor its owner is being
   deleted. It reads the owner live before the first adoption, because a cache may still show an owner that is gone or
   was replaced.
+- `claim` renews a reference that names the owner in another version of its kind: the garbage collector does not find an
+  owner by a version that is no longer served.
 - `claim` releases an object that it controls and the selector no longer matches. The object stays, without its owner.
 - Each write names the uid and the resource version that was seen. If two owners want the same orphan, one gets it and
   the other gets a `Conflict`, which the runtime retries. A recreated object is a different object.
@@ -25,7 +27,7 @@ from steersman.controller.internals import internal_client
 from steersman.controller.sources.mappers import Labels, Stores
 from steersman.controller.sources.views import KindLike, View
 from steersman.errors import ApiStatus, Conflict, Invalid, NotFound, OwnershipError, is_exit
-from steersman.objects import Key, Object, Selector, kind_name, owner_reference, to_json
+from steersman.objects import Key, Object, OwnerReference, Selector, kind_name, owner_reference, to_json
 
 #: Returns the labels of the objects that an owner claims.
 SelectorOf = Callable[[Any], Labels]
@@ -145,22 +147,24 @@ class _Claims:
             (reference for reference in obj.metadata.owner_references or () if reference.controller), None
         )
         if controller is not None:
-            return await self._judge_controlled(obj, controller.uid, matches=matches)
+            return await self._judge_controlled(obj, controller, matches=matches)
         near = not self._owner.key.namespace or obj.key.namespace == self._owner.key.namespace
         if not matches or not near or obj.deleting or self._owner.deleting:
             return None
         return await self._adopt(obj)
 
-    async def _judge_controlled(self, obj: Any, controller: str, *, matches: bool) -> Any:
-        if controller != self._owner.uid:
+    async def _judge_controlled(self, obj: Any, controller: OwnerReference, *, matches: bool) -> Any:
+        if controller.uid != self._owner.uid:
             return None
         # Without the mark, it belongs to the owner for another reason than its labels.
         strange = bool(self._mark) and self._mark not in (obj.metadata.annotations or {})
-        if matches:
+        if not matches:
+            if not self._owner.deleting and not strange:
+                await self._release(obj)
+            return None
+        if controller.api_version == self._owner.api_version or self._owner.deleting or strange or obj.deleting:
             return obj
-        if not self._owner.deleting and not strange:
-            await self._release(obj)
-        return None
+        return await self._write(obj, self._with_owner(obj), mark="true")
 
     async def _adopt(self, obj: Any) -> Any:
         if self._may_adopt is None:
@@ -168,12 +172,14 @@ class _Claims:
             self._may_adopt = live is not None and live.uid == self._owner.uid and not live.deleting
         if not self._may_adopt:
             return None
-        others = [reference for reference in _references(obj) if reference.get("uid") != self._owner.uid]
-        own = to_json(owner_reference(self._owner))
-        adopted = await self._write(obj, [*others, own], mark="true")
+        adopted = await self._write(obj, self._with_owner(obj), mark="true")
         if adopted is not None:
             self._ctx.logger.info("%s: adopted %s %s", self._ctx.request, self._name, obj.key)
         return adopted
+
+    def _with_owner(self, obj: Any) -> list[dict[str, Any]]:
+        others = [reference for reference in _references(obj) if reference.get("uid") != self._owner.uid]
+        return [*others, to_json(owner_reference(self._owner))]
 
     async def _release(self, obj: Any) -> None:
         others = [reference for reference in _references(obj) if reference.get("uid") != self._owner.uid]

@@ -255,7 +255,7 @@ class _Apply:
 
 
 class _Create:
-    """Create once, then change only the marks for the state and for pruning."""
+    """Create once, then change only the marks for the owner's version, the state and pruning."""
 
     async def unchanged(self, client: InternalClient, work: ChildWrite) -> AnyObject | None:
         del client
@@ -282,6 +282,13 @@ def _marks_differing(work: ChildWrite, view: StoredView) -> Tree:
         wanted = marks.get(name)
         if wanted != present[place].get(name):
             differing[place] = {name: wanted}
+    declared = next((each for each in metadata.get("ownerReferences") or () if each["uid"] == owner), None)
+    references = view.metadata.owner_references or ()
+    if declared and any(each.uid == owner and each.api_version != declared["apiVersion"] for each in references):
+        # The garbage collector does not find an owner by a version that is no longer served.
+        differing["ownerReferences"] = [
+            declared if each["uid"] == owner else each for each in _live(view)["metadata"]["ownerReferences"]
+        ]
     return differing
 
 
