@@ -27,7 +27,7 @@ from steersman.kinds.apps_v1 import Deployment
 from steersman.kinds.core_v1 import ConfigMap, Namespace
 from steersman.markers import Maximum
 from steersman.objects import find_condition
-from steersman.patterns import Failed, Goto, Next, Outputs, StateMachine, Wait, state
+from steersman.patterns import Failed, Goto, Next, Outputs, StateMachine, Wait, reconciles, state
 from steersman.testing import Plane, eventually
 from steersman.testing.embedded_host import EmbeddedHost
 from steersman.testing.plugin import namespace_for
@@ -423,3 +423,22 @@ async def test_a_state_that_is_complete_can_ask_to_be_looked_at_again(control_pl
         await clock.advance(86401)
         await operator.drained()
         assert (await client.get(ConfigMap, "certificate")).data != first
+
+
+async def test_a_schedule_does_not_wait_for_a_child_that_is_not_ready(control_plane, clock):
+    """A run that hangs, or a rollout that fails, would otherwise stop all later ones."""
+
+    @reconciles(Postgres, children=(Deployment,))
+    async def hourly(pg: Postgres, out: Outputs) -> RequeueAfter:
+        out.apply(deployment(f"run-{utc_now():%dt%H}"))
+        return RequeueAfter(3600)
+
+    client = control_plane.client
+    async with control_plane.running(managed(hourly)) as operator:
+        await client.create(postgres())
+        await operator.drained()
+        assert conditions(await client.get(Postgres, "pg"))["Ready"][1] == "ChildrenNotReady"
+        first = {each.key.name for each in await client.list(Deployment)}
+        await clock.advance(3601)
+        await operator.drained()
+        assert not first >= {each.key.name for each in await client.list(Deployment)}

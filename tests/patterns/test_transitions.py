@@ -223,7 +223,11 @@ def test_what_is_complete_may_be_looked_at_again():
     assert transition_of(GRAPH, REPLICAS, RequeueAfter(60), NOTHING) == Complete(None, "", 60.0)
     unready = Readiness(ready=False, reason="Replicas", message="0 of 1 replica is ready")
     transition = transition_of(GRAPH, REPLICAS, RequeueAfter(60), children(unready))
-    unready = Stopped("ChildrenNotReady", "Deployment web-0: 0 of 1 replica is ready", finished=True)
-    assert transition == unready, "its event wakes it"
+    words = "Deployment web-0: 0 of 1 replica is ready"
+    assert transition == Stopped("ChildrenNotReady", words, 60.0, finished=True), "a renewal does not wait for it"
+    for step in (RequeueAfter(60), Wait("for a call", after=60)):
+        transition = transition_of(GRAPH, REPLICAS, step, children(NOT_OURS))
+        assert isinstance(transition, Stopped)
+        assert transition.after == 60
     with pytest.raises(TypeError, match="no state follows a finalizer"):
         clean_up_transition(GRAPH, RequeueAfter(60), NOTHING)

@@ -2,6 +2,7 @@
 
 Guarantees
 - A state is complete only if all its children were applied and, unless declared with ``wait=False``, are ready.
+- The time of a `RequeueAfter` or `Wait` comes also while a child is not ready, or cannot be applied.
 - A wrong return value raises a `TypeError` that names the state and says what to return instead.
 """
 
@@ -54,16 +55,17 @@ def transition_of(graph: MachineGraph, node: StateNode, returned: object, result
     """What follows a state, from its return value and the results of its children."""
     step = _as_step(graph, node.name, returned, ending=node.next is None and not node.to)
     finished = isinstance(step, Next | Goto | Done | RequeueAfter)
+    at = step.delay if isinstance(step, RequeueAfter) else step.after if isinstance(step, Wait) else None
     for problem in result.problems:
-        return Stopped(problem.reason, problem.message, after=result.again, wrong=problem.wrong, finished=finished)
+        after = min((seconds for seconds in (result.again, at) if seconds is not None), default=None)
+        return Stopped(problem.reason, problem.message, after=after, wrong=problem.wrong, finished=finished)
     match step:
         case Next(wait=wait):
             return _completed(_next_of(graph, node), result, wait=wait)
         case Goto(state=target, wait=wait):
             return _completed(_target_of(graph, node, target), result, wait=wait)
         case Done() | RequeueAfter():
-            after = step.delay if isinstance(step, RequeueAfter) else None
-            return _completed(None, result, wait=True, after=after)
+            return _completed(None, result, wait=True, after=at)
         case Failed(message=message, reason=reason):
             return Stopped(reason, message or "it failed without a message", wrong=True)
         case Wait():
@@ -141,7 +143,7 @@ def _completed(follows: str | None, result: StateResult, *, wait: bool, after: f
         return Complete(follows, f"{children} {'is' if count == 1 else 'are'} ready" if count else "", after)
     if not wait:
         return Complete(follows, f"it does not wait for {children}", after)
-    return Stopped(CHILDREN_NOT_READY, unready[1], finished=True)
+    return Stopped(CHILDREN_NOT_READY, unready[1], after, finished=True)
 
 
 def _waiting(graph: MachineGraph, name: str, step: Wait, result: StateResult) -> Stopped:
