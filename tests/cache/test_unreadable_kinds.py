@@ -13,6 +13,8 @@ from steersman.errors import Forbidden, KindNotServed, NotFound
 from steersman.kinds.core_v1 import Secret
 from steersman.objects import Selector
 
+DEFINITION = Kind("apiextensions.k8s.io/v1", "CustomResourceDefinition")
+
 
 def secret(name, namespace):
     return Secret(metadata=ObjectMeta(name=name, namespace=namespace))
@@ -86,10 +88,63 @@ async def test_nothing_is_found_of_a_kind_that_was_withdrawn(client, crd_group, 
         await client.create(Pebble(metadata=ObjectMeta(name="one", namespace=namespace), spec=PebbleSpec()))
         await eventually(lambda: len(cache.informer(kind).store) == 1)
         assert (await reading.get(kind, (namespace, "one"))).key.name == "one"
-        await client.delete(Kind("apiextensions.k8s.io/v1", "CustomResourceDefinition"), f"pebbles.{crd_group}")
+        await client.delete(DEFINITION, f"pebbles.{crd_group}")
         await eventually(lambda: not cache.informer(kind).synced)
         assert await reading.find(kind, (namespace, "one")) is None
         assert len(await reading.list(kind)) == 0
         with pytest.raises(NotFound, match="Pebble"):
             await reading.get(kind, "one")
         assert len(await cache.reader().owned_by(kind, "some-uid")) == 0
+
+
+@pytest.mark.parametrize("typed", [True, False], ids=["class", "kind"])
+async def test_a_version_that_is_no_longer_served_hides_no_objects(client, crd_group, namespace, typed):
+    """They exist in another version: an operator that lists them would delete what it made for each."""
+    pebble, old_pebble = two_versions(crd_group)
+    kind = old_pebble if typed else Kind(f"{crd_group}/v1beta1", "Pebble")
+
+    async def serve(*versions: str) -> None:
+        live = await client.get(DEFINITION, f"pebbles.{crd_group}")
+        for each in live["spec"]["versions"]:
+            each["served"] = each["name"] in versions
+        await client.update(live)
+
+    await client.install(pebble, old_pebble)
+    async with asyncio.timeout(120), Cache(client) as cache:
+        reader, scope = cache.reader(), lambda: cache.informer(kind).statistics().scopes[0]
+        for each in ("one", "two"):
+            await client.create(pebble(metadata=ObjectMeta(name=each, namespace=namespace), spec={}))
+        await eventually(lambda: len(cache.informer(kind).store) == 2)
+        await serve("v1")
+        await eventually(lambda: scope().failures > 3, within=60)
+        assert "it serves Pebble as" in scope().last_error
+        assert sorted(each.key.name for each in await reader.list(kind)) == ["one", "two"]
+        await client.delete(pebble, (namespace, "one"))
+        await serve("v1", "v1beta1")
+        await eventually(lambda: len(cache.informer(kind).store) == 1, within=60)
+
+
+async def test_nothing_is_found_of_several_versions_that_were_withdrawn(client, crd_group, namespace):
+    pebble, old_pebble = two_versions(crd_group)
+    await client.install(pebble, old_pebble)
+    async with asyncio.timeout(120), Cache(client) as cache:
+        await client.create(pebble(metadata=ObjectMeta(name="one", namespace=namespace), spec={}))
+        await eventually(lambda: len(cache.informer(old_pebble).store) == 1)
+        await client.delete(DEFINITION, f"pebbles.{crd_group}")
+        await eventually(lambda: not cache.informer(old_pebble).synced, within=60)
+        assert await cache.reader().find(old_pebble, (namespace, "one")) is None
+
+
+def two_versions(group):
+    """Two versions of a kind."""
+
+    class PebbleSpec(Spec):
+        size: int = 1
+
+    class Pebble(Resource[PebbleSpec, None], group=group, version="v1"):
+        """A pebble."""
+
+    class OldPebble(Resource[PebbleSpec, None], group=group, version="v1beta1", kind="Pebble", storage=False):
+        """A pebble, as it was."""
+
+    return Pebble, OldPebble

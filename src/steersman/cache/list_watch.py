@@ -377,9 +377,9 @@ class ListWatch:
             staged, self._staged = self._staged, {}
             self._replica.disposal.add(staged, entries=len(staged))
         failure = classify(error)
-        self._lost = failure.reason in _LOST and not isinstance(error, Forbidden | Unauthorized)
+        self._lost = failure.reason in _LOST and not isinstance(error, Forbidden | Unauthorized | KindNotServed)
         self.last_error = error
-        if failure.reason == "not_served":
+        if failure.reason == "not_served" or (isinstance(error, KindNotServed) and not self._replica.sync.synced):
             self._replica.miss(self.scope)
         elif isinstance(error, Forbidden | Unauthorized):
             self._replica.deny(self.scope, error)
@@ -415,7 +415,7 @@ def classify(error: ApiError) -> Failed:
     reason: Reason
     retry_after = 0.0
     match error:
-        case KindNotServed():
+        case KindNotServed() if not error.versions:
             reason = "not_served"
         case Gone():
             reason = "expired"

@@ -9,7 +9,8 @@ Guarantees
 - Uncached kinds are read from the server, and so are kinds that the program may not list: both limited to the
   namespaces and selectors of the cache.
 - A kind of which only metadata is cached is read through `CacheReader.metadata`; a read of whole objects is an error.
-- If the server no longer serves a kind, reads find no objects of it: they are gone.
+- If the server no longer serves a kind in any version, reads find no objects of it: they are gone. If it serves another version,
+  reads show what the cache has.
 """
 
 from __future__ import annotations

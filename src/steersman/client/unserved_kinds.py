@@ -63,7 +63,9 @@ def kind_not_served(
     else:
         message += f"did you mean {' or '.join(near)}? If not, " if near else ""
         message += f"apply its CRD with {_INSTALL}"
-    return KindNotServed(ApiStatus(message=message, reason="NotFound", code=404), tried=f"{verb} {kind.kind}")
+    error = KindNotServed(ApiStatus(message=message, reason="NotFound", code=404), tried=f"{verb} {kind.kind}")
+    error.versions = versions
+    return error
 
 
 def name_not_served(

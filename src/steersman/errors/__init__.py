@@ -220,10 +220,13 @@ class NotFound(StatusError):
 
 
 class KindNotServed(StatusError):
-    """The server does not serve the kind: its CustomResourceDefinition is missing.
+    """The server does not serve the kind: its CustomResourceDefinition is missing, or does not serve the version.
 
     Not a `NotFound`: code that treats NotFound as "already deleted" must not hide a missing kind.
     """
+
+    #: The versions in which the server serves the kind: objects may exist in them. Empty if it serves none, or if unknown.
+    versions: tuple[str, ...] = ()
 
 
 class MethodNotAllowed(StatusError):
