@@ -68,6 +68,23 @@ def test_ports(tmp_path: Path, above: str, expected: list[tuple[int, int]]) -> N
     assert [(port.published, port.target) for port in merged(tmp_path, above).services["a"].ports] == expected
 
 
+def test_a_value_after_a_reset(tmp_path: Path) -> None:
+    """A value of a file after the one with !reset counts, also in the service that extends the other."""
+    one = "services:\n  a: {image: x, ports: ['1:1'], environment: {A: 1}}\n"
+    two = "services:\n  a: {ports: !reset [], environment: !reset {}}\n  b: {image: x, ports: !reset []}\n"
+    three = "services:\n  a: {ports: ['3:3'], environment: {C: 3}}\n  c: {extends: b}\n"
+    two += "  d: {extends: b, ports: ['4:4']}\n"
+    files = {"compose.yaml": one, "two.yaml": two, "three.yaml": three}
+    services = load(tmp_path, files, files=list(map(Path, files))).services
+    assert {name: [port.published for port in each.ports] for name, each in services.items()} == {
+        "a": [3],
+        "b": [],
+        "c": [],
+        "d": [4],
+    }
+    assert services["a"].environment == {"C": "3"}
+
+
 def test_keyed_lists_and_nested_values(tmp_path: Path) -> None:
     """Volumes merge by target, dependencies by service, a build in one string with one in a mapping."""
     above = """volumes: ["./three:/data"]

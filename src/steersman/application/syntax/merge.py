@@ -121,7 +121,9 @@ class Merge:
     def _tables(self, below: MapNode, above: MapNode, path: _Path, inner: _Inner) -> MapNode:
         items = dict(below.items)
         for name, value in above.items.items():
-            if name in items and value.tag not in {"!reset", "!override"}:
+            # An earlier file has dropped the value: nothing is left to merge with.
+            is_merged = name in items and items[name].tag != "!reset" and value.tag not in {"!reset", "!override"}
+            if is_merged:
                 items[name] = inner(items[name], value, (*path, name))
             else:
                 items[name] = value
