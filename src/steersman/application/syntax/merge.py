@@ -87,7 +87,8 @@ class Merge:
         return self._plain(below, above, path, self._section)
 
     def _service_value(self, below: Node, above: Node, path: _Path) -> Node:
-        if path in _REPLACED:
+        # A name alone takes its value from the environment: it replaces a value.
+        if path in _REPLACED or path[:-1] in _NAMED:
             return above
         if path in _NAMED:
             below, above = self._named(below, path), self._named(above, path)
