@@ -110,6 +110,21 @@ dns: [2.2.2.2]"""
     assert service.run_arguments == ("--dns", "1.1.1.1", "--dns", "2.2.2.2")
 
 
+def test_a_list_of_dependencies_over_a_mapping(tmp_path: Path) -> None:
+    """A name alone means service_started, also over another condition; what it does not say stays."""
+    below = "{b: {condition: service_healthy, restart: true}, c: {condition: service_completed_successfully}}"
+    files = {
+        "compose.yaml": "services:\n" + "".join(f"  {name}: {{image: x}}\n" for name in "bc"),
+        "one.yaml": f"services: {{a: {{image: x, depends_on: {below}}}}}",
+        "two.yaml": "services: {a: {depends_on: [b]}}",
+    }
+    found = load(tmp_path, files, files=list(map(Path, files))).services["a"].depends_on
+    assert [(each.service, each.condition, each.restart) for each in found] == [
+        ("b", "service_started", True),
+        ("c", "service_completed_successfully", False),
+    ]
+
+
 def test_named_files_have_no_override(tmp_path: Path) -> None:
     """With -f only the named files count, and their paths begin at the folder of the first."""
     files = {"compose.yaml": BELOW, "compose.override.yaml": "wrong: 1", "more/x.yaml": "services: {b: {build: .}}"}

@@ -7,7 +7,7 @@ configs and devices by target; ports by address, published port, target and prot
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from steersman.application.syntax.nodes import ListNode, MapNode, Node, ScalarNode, is_null, mapping, scalar
 from steersman.application.syntax.report import Report
@@ -27,8 +27,12 @@ _NAMED = {
     ("labels",),
     ("sysctls",),
 }
-#: Keys whose lists of names become mappings.
-_LISTED = {("depends_on",), ("networks",), ("models",)}
+#: Keys whose lists of names become mappings, and what a name alone means there.
+_LISTED: dict[_Path, dict[str, str]] = {
+    ("depends_on",): {"condition": "service_started", "required": "true"},
+    ("networks",): {},
+    ("models",): {},
+}
 #: Keys whose value may be a single string.
 _SINGLE = {("env_file",), ("label_file",), ("dns",), ("dns_search",), ("tmpfs",)}
 #: Keys whose items merge by target, and the folder of a relative target.
@@ -93,7 +97,7 @@ class Merge:
         if path in _NAMED:
             below, above = self._named(below, path), self._named(above, path)
         elif path in _LISTED:
-            below, above = _listed(below), _listed(above)
+            below, above = _listed(below, _LISTED[path]), _listed(above, _LISTED[path])
         elif path in _SINGLE:
             below, above = _several(below), _several(above)
         elif path == ("build",):
@@ -185,11 +189,17 @@ def _target(item: Node, path: _Path) -> object:
     return text if text.startswith("/") else f"{_MOUNTED[path]}{text}"
 
 
-def _listed(node: Node) -> Node:
+def _listed(node: Node, meaning: Mapping[str, str]) -> Node:
     if not isinstance(node, ListNode):
         return node
     names = [item for item in node.items if isinstance(item, ScalarNode)]
-    return mapping(node, {item.text: scalar(item, "", is_plain=True) for item in names})
+    return mapping(node, {item.text: _spelled_out(item, meaning) for item in names})
+
+
+def _spelled_out(name: ScalarNode, meaning: Mapping[str, str]) -> Node:
+    if not meaning:
+        return scalar(name, "", is_plain=True)
+    return mapping(name, {key: scalar(name, text, is_plain=True) for key, text in meaning.items()})
 
 
 def _several(node: Node) -> Node:
