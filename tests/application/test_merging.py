@@ -88,6 +88,24 @@ def test_a_value_after_a_reset(tmp_path: Path) -> None:
     assert services["a"].environment == {"C": "3"}
 
 
+@pytest.mark.parametrize(
+    ("below", "above", "expected"),
+    [
+        ("{soft: 1, hard: 2}", "5", "nofile=5"),
+        ("5", "{soft: 1, hard: 2}", "nofile=1:2"),
+        ("{soft: 1, hard: 2}", "{soft: 3, hard: 4}", "nofile=3:4"),
+    ],
+)
+def test_limits(tmp_path: Path, below: str, above: str, expected: str) -> None:
+    """A limit replaces another one in either form."""
+    files = {
+        f"{name}.yaml": f"services: {{a: {{image: x, ulimits: {{nofile: {limit}}}}}}}"
+        for name, limit in (("one", below), ("two", above))
+    }
+    service = only(load(tmp_path, files, files=list(map(Path, files))))
+    assert service.run_arguments == ("--ulimit", expected)
+
+
 def test_keyed_lists_and_nested_values(tmp_path: Path) -> None:
     """Volumes merge by target, dependencies by service, a build in one string with one in a mapping."""
     above = """volumes: ["./three:/data"]

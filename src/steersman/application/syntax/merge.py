@@ -1,6 +1,6 @@
 """Merges files, and services with those that they extend, by Compose's rules.
 
-Mappings merge, scalars replace, lists append. Commands replace. Lists of NAME=value merge by name; volumes, secrets,
+Mappings merge, scalars replace, lists append. Commands and limits replace. Lists of NAME=value merge by name; volumes, secrets,
 configs and devices by target; ports by address, published port, target and protocol. ``!reset`` drops a value,
 ``!override`` replaces it.
 """
@@ -92,7 +92,7 @@ class Merge:
 
     def _service_value(self, below: Node, above: Node, path: _Path) -> Node:
         # A name alone takes its value from the environment: it replaces a value.
-        if path in _REPLACED or path[:-1] in _NAMED:
+        if path in _REPLACED or path[:-1] in _NAMED or path[:-1] == ("ulimits",):
             return above
         if path in _NAMED:
             below, above = self._named(below, path), self._named(above, path)
