@@ -106,6 +106,22 @@ def test_limits(tmp_path: Path, below: str, above: str, expected: str) -> None:
     assert service.run_arguments == ("--ulimit", expected)
 
 
+@pytest.mark.parametrize(
+    ("below", "above", "expected"),
+    [
+        ('["a:1.1.1.1"]', "{b: 2.2.2.2}", ["a:1.1.1.1", "b:2.2.2.2"]),
+        ("{a: [1.1.1.1, 1.1.1.2]}", '["b=2.2.2.2", "a=1.1.1.1"]', ["a:1.1.1.1", "a:1.1.1.2", "b:2.2.2.2"]),
+        ("{a: 1.1.1.1}", '{a: "::1"}', ["a:1.1.1.1", "a:::1"]),
+    ],
+)
+def test_hosts(tmp_path: Path, below: str, above: str, expected: list[str]) -> None:
+    """Hosts of both files remain, in either form: a name may have several addresses."""
+    hosts = {"one.yaml": below, "two.yaml": above}
+    files = {name: f"services: {{a: {{image: x, extra_hosts: {each}}}}}" for name, each in hosts.items()}
+    service = only(load(tmp_path, files, files=list(map(Path, files))))
+    assert sorted(service.run_arguments[1::2]) == expected
+
+
 def test_keyed_lists_and_nested_values(tmp_path: Path) -> None:
     """Volumes merge by target, dependencies by service, a build in one string with one in a mapping."""
     above = """volumes: ["./three:/data"]

@@ -49,6 +49,7 @@ _UNIQUE = {
     ("profiles",),
     ("tmpfs",),
     ("env_file",),
+    ("extra_hosts",),
     ("build", "tags"),
 }
 
@@ -100,6 +101,8 @@ class Merge:
             below, above = _listed(below, _LISTED[path]), _listed(above, _LISTED[path])
         elif path in _SINGLE:
             below, above = _several(below), _several(above)
+        elif path == ("extra_hosts",):
+            below, above = _pairs(below), _pairs(above)
         elif path == ("build",):
             below, above = _built(below), _built(above)
         merged = self._plain(below, above, path, self._service_value)
@@ -206,6 +209,19 @@ def _several(node: Node) -> Node:
     if isinstance(node, ListNode) or is_null(node):
         return node
     return ListNode(node.origin, node.line, node.column, node.tag, items=(node,))
+
+
+def _pairs(node: Node) -> Node:
+    """The list of a mapping: one name may have several values."""
+    if not isinstance(node, MapNode):
+        return node
+    pairs = [
+        scalar(value, f"{name}={value.text}")
+        for name, each in node.items.items()
+        for value in (each.items if isinstance(each, ListNode) else (each,))
+        if isinstance(value, ScalarNode)
+    ]
+    return ListNode(node.origin, node.line, node.column, node.tag, items=tuple(pairs))
 
 
 def _built(node: Node) -> Node:
