@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from steersman.application.syntax.nodes import ListNode, MapNode, Node, ScalarNode
 from steersman.application.syntax.report import Report
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _OPERATOR = re.compile(r":?[-?+]")
-_BRACES = re.compile(r"\$\$|\$\{|\}")
+_BRACES = re.compile(r"\$\$|\{|\}")
+_VARIABLE_BRACES = re.compile(r"\$\$|\$\{|\}")
 _DEPTH_MAX = 20
 _CHARACTERS_MAX = 8 * 1024 * 1024
 
@@ -39,10 +40,10 @@ class Interpolation:
         if depth > _DEPTH_MAX:
             raise InterpolationError(f"variables are nested deeper than {_DEPTH_MAX} levels")
         parts: list[str] = []
-        at = 0
+        at, pairs = 0, _paired_braces(text)
         while (found := text.find("$", at)) >= 0:
             parts.append(text[at:found])
-            part, at = self._variable(text, found, depth)
+            part, at = self._variable(text, found, depth, pairs)
             parts.append(part)
             self._characters += len(part)
             if self._characters > _CHARACTERS_MAX:
@@ -52,13 +53,13 @@ class Interpolation:
         parts.append(text[at:])
         return "".join(parts)
 
-    def _variable(self, text: str, at: int, depth: int) -> tuple[str, int]:
+    def _variable(self, text: str, at: int, depth: int, pairs: Mapping[int, int]) -> tuple[str, int]:
         """The value of the variable at a dollar sign, and the position after it."""
         following = text[at + 1 : at + 2]
         if following == "$":
             return "$", at + 2
         if following == "{":
-            end = _closing_brace(text, at + 2)
+            end = _closing_brace(text, at + 1, pairs)
             return self._braced(text[at + 2 : end], depth), end + 1
         if name := _NAME.match(text, at + 1):
             return self._value(name[0]), name.end()
@@ -96,9 +97,25 @@ class Interpolation:
                 raise InterpolationError(f"the variable {name[0]} is required: {reason}")
 
 
-def _closing_brace(text: str, at: int) -> int:
-    depth = 1
-    while found := _BRACES.search(text, at):
+def _paired_braces(text: str) -> dict[int, int]:
+    """The closing brace of each opening one that has its own, by their positions. Linear in the text."""
+    found: dict[int, int] = {}
+    opened: list[int] = []
+    for brace in _BRACES.finditer(text):
+        if brace[0] == "{":
+            opened.append(brace.start())
+        elif brace[0] == "}" and opened:
+            found[opened.pop()] = brace.start()
+    return found
+
+
+def _closing_brace(text: str, at: int, pairs: Mapping[int, int]) -> int:
+    """The end of the variable whose brace is at a position: a default may contain braces, such as those of JSON."""
+    if (paired := pairs.get(at)) is not None:
+        return paired
+    # A brace in the default has no partner.
+    depth, at = 1, at + 1
+    while found := _VARIABLE_BRACES.search(text, at):
         if found[0] != "$$":
             depth += 1 if found[0] == "${" else -1
         if not depth:
