@@ -210,6 +210,17 @@ services: {web: {command: x}, db: {image: mine}}
     assert {tmp_path / name for name in files} <= {*application.files}
 
 
+def test_keys_of_an_included_file(tmp_path: Path) -> None:
+    """A misspelled key of an included file is an error, and one without an effect is in the warning."""
+    files = {"steersman.yaml": "include: [db.yaml]\nservices: {a: {command: x}}\n", "db.yaml": "servics: {}\n"}
+    assert f"{tmp_path}/db.yaml:1:1: an included file has no key 'servics'; did you mean services?" in problems(
+        tmp_path, files
+    )
+    more = {"db.yaml": "name: db\ninclude: []\nx-a: 1\nobjects: [none.yaml]\n"}
+    [warning] = load(tmp_path, files | more).warnings
+    assert warning.text == "keys without an effect here: name (db.yaml:1), objects (db.yaml:4)"
+
+
 def test_extends(tmp_path: Path) -> None:
     """A service extends one of its file or of another, whose paths begin at its own folder."""
     files = {

@@ -14,13 +14,15 @@ from steersman.application.source.environment import read_dotenv_files
 from steersman.application.source.kubernetes import PlacedObject, object_of
 from steersman.application.syntax.documents import is_kubernetes_object, named_like_compose, read_documents
 from steersman.application.syntax.interpolation import interpolate
-from steersman.application.syntax.merge import Merge, without_resets
+from steersman.application.syntax.merge import IMPORTED, Merge, without_resets
 from steersman.application.syntax.nodes import MapNode, Node, Origin, ScalarNode, mapping
 from steersman.application.syntax.report import Report, shown
 from steersman.application.syntax.values import Values, absolute, hint
 
 _FILES_MAX = 200
 _EXTENDS_MAX = 50
+#: Keys of an included file without an effect.
+_NOT_IMPORTED = ("name", "version", "models", "collector", "objects")
 _REMOTE = ("https://", "http://", "git@", "ssh://", "git://", "oci://", "github.com/")
 
 
@@ -78,6 +80,7 @@ class Files:
         for item in self._values.items(document.get("include"), "include"):
             found = self._include(item, trail)
             if found is not None:
+                self._values.check_keys(found, "an included file", (*IMPORTED, "include"), _NOT_IMPORTED)
                 document = self._merge.imported(document, found)
         return document
 

@@ -53,6 +53,9 @@ _UNIQUE = {
     ("build", "tags"),
 }
 
+#: What a file takes from one that it includes.
+IMPORTED = ("services", "networks", "volumes", "secrets", "configs")
+
 #: The merge functions of keys.
 _Inner = Callable[[Node, Node, _Path], Node]
 
@@ -77,7 +80,7 @@ class Merge:
         keys = dict(other.keys)
         for name, value in other.items.items():
             mine = items.get(name)
-            if name not in {"services", "networks", "volumes", "secrets", "configs", "models"}:
+            if name not in IMPORTED:
                 continue
             if isinstance(mine, MapNode) and isinstance(value, MapNode):
                 # Included services come before those of the including file.
