@@ -347,6 +347,25 @@ async def test_an_edit_with_mistakes_changes_nothing(source, folder):
         assert said == "edit applied: api changed", "the next edit counts again"
 
 
+@pytest.mark.parametrize("mistake", ["services: {more: {}}", "services: {DB: {command: x}}"])
+async def test_a_file_that_an_edit_with_mistakes_adds_is_watched(source, folder, mistake):
+    """The edit that mends the new file is applied, without another edit of the first file."""
+    reports: list[str] = []
+    more = folder / "more" / "part.yaml"
+    more.parent.mkdir()
+    more.write_text(mistake)
+    async with project_of(source, reports=reports) as project:
+        files = project.plane.parts.files
+        assert "the edit has errors" in await edit(project, folder, SHOP + "include: [more/part.yaml]\n", reports)
+        before = len(reports)
+        more.write_text("services: {more: {command: x}}")
+        files.change("part.yaml", key=f"project {more.parent}")
+        await eventually(lambda: len(reports) > before)
+        assert reports[-1] == "edit applied: more created"
+        await edit(project, folder, SHOP, reports)
+        assert f"project {more.parent}" not in files.watched
+
+
 async def test_a_session_applies_the_scales_of_a_second_up(source):
     """Several processes cannot share the port at which one listens itself."""
     reports: list[str] = []

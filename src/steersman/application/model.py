@@ -40,9 +40,11 @@ class Problem(msgspec.Struct, frozen=True):
 class ApplicationError(Exception):
     """The files of an application cannot be used."""
 
-    def __init__(self, *problems: Problem) -> None:
+    def __init__(self, *problems: Problem, files: tuple[Path, ...] = ()) -> None:
         super().__init__("\n".join(map(str, problems)))
         self.problems = problems
+        #: The files that were read until then: an edit of one of them may mend the problems.
+        self.files = files
 
 
 class Port(msgspec.Struct, frozen=True, kw_only=True):

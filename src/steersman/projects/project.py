@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
@@ -197,10 +197,15 @@ class Project:
     # edits
 
     def _watch(self, application: Application) -> None:
-        """Watch the folders of the application's files."""
+        """Watch the files of the application, and those that its containers watch."""
+        self._watch_files(application.files)
+        self._container_watches.follow(application)
+
+    def _watch_files(self, files: Iterable[Path]) -> None:
+        """Watch the folders of files."""
         assert self.plane.parts is not None
         folders: dict[Path, list[str]] = {}
-        for file in application.files:
+        for file in files:
             folders.setdefault(file.absolute().parent, []).append(file.name)
         keys = {"project record"}
         record = Watched(str(self.state), (RECORD,))
@@ -212,7 +217,6 @@ class Project:
         for key in self._watched - keys:
             self.plane.parts.files.forget(key)
         self._watched = keys
-        self._container_watches.follow(application)
 
     async def _follow_edits(self) -> None:
         while True:
@@ -227,7 +231,10 @@ class Project:
         """Apply an edit of the files."""
         selection = ServiceSelection.recorded(self.record)
         try:
-            declared = selection.declared(self._source.read(), is_edit=True)
+            whole = self._source.read()
+            # Also without a success: what mends an error may be an edit of a file that is new.
+            self._watch_files((*self.application.files, *whole.files))
+            declared = selection.declared(whole, is_edit=True)
             if hindrance := self._hindrance(declared):
                 self._report(hindrance)
                 return
@@ -236,6 +243,8 @@ class Project:
             self._watch(application)
             changes = await self._apply(application)
         except ApplicationError as error:
+            if error.files:
+                self._watch_files((*self.application.files, *error.files))
             self._report(f"the edit has errors and was not applied:\n{self._local(error)}")
         except (ApiError, OSError) as error:
             # A server that stops rejects new objects.

@@ -61,7 +61,7 @@ class Report:
             place = problem.place
             return (files.get(place.file, -1), place.line, place.column) if place else (-1, 0, 0)
 
-        raise ApplicationError(*sorted(self._errors, key=order), *more)
+        raise ApplicationError(*sorted(self._errors, key=order), *more, files=tuple(self.files))
 
     def warnings(self) -> tuple[Problem, ...]:
         """The warnings; one of them lists all keys without an effect."""
