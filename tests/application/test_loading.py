@@ -8,7 +8,8 @@ import msgspec
 import pytest
 from application.samples import load, only, problems
 
-from steersman.application import load_application
+from steersman.application import is_edited, load_application
+from steersman.cli.up.summary import start_summary
 
 
 def test_a_simple_file(tmp_path: Path) -> None:
@@ -132,6 +133,25 @@ def test_compose_file_and_profiles_of_the_environment(tmp_path: Path) -> None:
     assert [service.image for service in application.services.values()] == ["y", "z"]
     assert application.profiles == ("a", "b")
     assert application.files == tuple(tmp_path / name for name in (".env", "one.yaml", "two.yaml"))
+
+
+@pytest.mark.parametrize("made", [".env", "steersman.override.yml", "steersman.override.yaml", "late/a.env", "b/.env"])
+def test_a_file_that_may_be_made_later_counts_as_one_of_the_application(tmp_path: Path, made: str) -> None:
+    """The session of `up` watches the files of an application: it must see when an optional one is made."""
+    text = "include: [b/b.yaml]\nservices: {a: {command: x, env_file: [{path: late/a.env, required: false}]}}"
+    application = load(tmp_path, {"steersman.yaml": text, "b/b.yaml": "services: {b: {command: x}}"})
+    assert not is_edited(application)
+    assert tmp_path / made in application.files
+    assert next(start_summary(application)).endswith("from steersman.yaml, b.yaml")
+    (tmp_path / "late").mkdir()
+    (tmp_path / made).write_text("")
+    assert is_edited(application)
+
+
+def test_an_optional_file_whose_name_is_too_long(tmp_path: Path) -> None:
+    """A file that cannot exist is an error with its place, also where the file may be missing."""
+    text = f"services:\n  a:\n    command: x\n    env_file: [{{path: {'a' * 300}, required: false}}]\n"
+    assert "steersman.yaml:4:23: cannot read" in problems(tmp_path, text)
 
 
 def test_kubernetes_objects(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from steersman.workloads.kinds import AddedAction
 
 #: The largest number of replicas of a service.
 SCALE_MAX: Final = 1000
-#: What changes when a file is edited or replaced; empty for a file that cannot be read.
+#: What changes when a file is edited or replaced; empty for a file that cannot be read, or is missing.
 FileVersion = tuple[int, ...]
 
 
@@ -245,7 +245,7 @@ class Application(msgspec.Struct, frozen=True, kw_only=True):
     objects: tuple[Tree, ...] = ()
     #: The place of each of the objects.
     object_places: tuple[Place, ...] = ()
-    #: Every file that was read: the files to watch for edits.
+    #: Every file that was read, or would be if it existed: the files to watch for edits.
     files: tuple[Path, ...] = ()
     #: The version of each of the files when it was read.
     file_versions: tuple[FileVersion, ...] = ()

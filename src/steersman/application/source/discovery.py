@@ -10,6 +10,7 @@ from __future__ import annotations
 import stat
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Final
 
 from steersman.application.model import ApplicationError, Problem
 from steersman.application.source.environment import read_dotenv_files
@@ -19,6 +20,11 @@ from steersman.workloads import trusted_users
 OWN_NAMES = ("steersman.yaml", "steersman.yml")
 COMPOSE_NAMES = ("compose.yaml", "compose.yml", "docker-compose.yml", "docker-compose.yaml")
 PROCFILE = "Procfile"
+#: What overrides a file with one of these names, without its ending.
+_OVERRIDES: Final = {
+    OWN_NAMES: ("steersman.override",),
+    COMPOSE_NAMES: ("compose.override", "docker-compose.override"),
+}
 
 
 def find_files(folder: Path, environment: Mapping[str, str], env_files: Sequence[Path] = ()) -> list[Path]:
@@ -33,11 +39,11 @@ def find_files(folder: Path, environment: Mapping[str, str], env_files: Sequence
     named = variables.get("COMPOSE_FILE")
     separator = variables.get("COMPOSE_PATH_SEPARATOR") or ":"
     for place in (folder, *folder.parents):
-        if found := _with_override(place, OWN_NAMES, "steersman.override"):
+        if found := _with_override(place, OWN_NAMES):
             return found
         if named and place == folder:
             return [folder / part for part in named.split(separator) if part]
-        if found := _with_override(place, COMPOSE_NAMES, "compose.override", "docker-compose.override"):
+        if found := _with_override(place, COMPOSE_NAMES):
             return found
         if (place / PROCFILE).is_file():
             return [place / PROCFILE]
@@ -88,9 +94,16 @@ def is_procfile(files: Sequence[Path]) -> bool:
     return len(files) == 1 and files[0].name.startswith(PROCFILE)
 
 
-def _with_override(folder: Path, names: Sequence[str], *overrides: str) -> list[Path]:
+def override_files(file: Path) -> list[Path]:
+    """The files of which the first that exists overrides a file that was found; none for a file of another name."""
+    for names, overrides in _OVERRIDES.items():
+        if file.name in names:
+            return [file.parent / f"{override}{end}" for override in overrides for end in (".yml", ".yaml")]
+    return []
+
+
+def _with_override(folder: Path, names: Sequence[str]) -> list[Path]:
     for name in names:
         if (folder / name).exists():
-            others = (folder / f"{override}{end}" for override in overrides for end in (".yml", ".yaml"))
-            return [folder / name, *[other for other in others if other.exists()][:1]]
+            return [folder / name, *[each for each in override_files(folder / name) if each.exists()][:1]]
     return []

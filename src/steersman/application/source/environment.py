@@ -18,9 +18,7 @@ def read_dotenv_files(
     """The variables of ``.env`` files. Each file comes with whether it must exist; the last file wins."""
     found: dict[str, str] = {}
     for file, required in files:
-        if not required and not file.exists():
-            continue
-        text = read_text(file, report)
+        text = read_text(file, report, is_optional=not required)
         if text is not None:
             found.update(parse_dotenv(text, file, {**found, **environment}, report))
     return found
@@ -60,9 +58,7 @@ def _env_file(values: Values, item: Node, earlier: Mapping[str, str]) -> dict[st
     if not path:
         return {}
     file = Path(absolute(path_node, path))
-    if not required and not file.exists():
-        return {}
-    text = read_text(file, values.report, named_at=path_node)
+    text = read_text(file, values.report, named_at=path_node, is_optional=not required)
     if text is None:
         return {}
     environment = path_node.origin.environment

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from steersman.application.model import Application, ApplicationError, FileVersion, Network, Problem, ServiceDefinition
-from steersman.application.source.discovery import check_owners, find_files, is_procfile
+from steersman.application.source.discovery import check_owners, find_files, is_procfile, override_files
 from steersman.application.source.environment import read_dotenv_files
 from steersman.application.source.files import Files, declared_name
 from steersman.application.source.kubernetes import objects_of_files
@@ -74,6 +74,8 @@ def load_application(
         given = name or variables.get("COMPOSE_PROJECT_NAME") or declared_name(found, base, variables)
         project = _project_name(given, base, report)
         application = _from_yaml(found, base, project, {**variables, "COMPOSE_PROJECT_NAME": project}, report)
+    if not files:
+        report.files.update((each, ()) for each in override_files(found[0]) if not each.exists())
     report.raise_errors()
     return msgspec.structs.replace(
         application,

@@ -25,7 +25,7 @@ class Report:
         self._warnings: dict[Problem, None] = {}
         self._ignored: dict[str, dict[Place, None]] = {}
         self._left_out = 0
-        #: The files that were read, and their versions.
+        #: The files that were read, or would be if they existed, and their versions.
         self.files: dict[Path, FileVersion] = {}
 
     def error(self, where: Node | Place | Path, text: str) -> None:

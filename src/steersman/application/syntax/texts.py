@@ -13,13 +13,18 @@ from steersman.workloads import open_readable
 _BYTES_MAX = 4 * 1024 * 1024
 
 
-def read_text(file: Path, report: Report, *, named_at: Node | None = None) -> str | None:
-    """The text of a file; None if it cannot be read, and the report says why."""
+def read_text(file: Path, report: Report, *, named_at: Node | None = None, is_optional: bool = False) -> str | None:
+    """The text of a file; None if it cannot be read, and the report says why.
+
+    An optional file may be missing. It counts as a file of the application all the same: it may be made later.
+    """
     where = named_at or file
     report.files.setdefault(file, ())
     try:
         descriptor = open_readable(file)
     except (OSError, ValueError) as error:
+        if is_optional and isinstance(error, FileNotFoundError | NotADirectoryError):
+            return None
         reason = (error.strerror if isinstance(error, OSError) else None) or "its name is not valid"
         report.error(where, f"cannot read {file}: {reason}")
         return None

@@ -18,7 +18,8 @@ _CONDITIONS = {
 
 def start_summary(application: Application) -> Iterator[str]:
     """The services of an application, and what each waits for."""
-    files = ", ".join(each.name for each in application.files[:3]) or str(application.folder)
+    read = [file for file, version in zip(application.files, application.file_versions, strict=True) if version]
+    files = ", ".join(each.name for each in read[:3]) or str(application.folder)
     count = len(application.services)
     plural = "" if count == 1 else "s"
     yield f"{painted(application.name, '1')}: {count} service{plural} from {visible(files)}"
