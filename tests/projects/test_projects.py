@@ -4,6 +4,7 @@ import asyncio
 import os
 import shutil
 import stat
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import msgspec
@@ -28,6 +29,7 @@ from steersman.projects import (
     write_record,
 )
 from steersman.workloads import simulated_parts
+from steersman.workloads.files import InotifyWatcher
 from steersman.workloads.kinds import Container, Executable, ExecutableReplicaSet, Service
 
 SHOP = """\
@@ -358,12 +360,53 @@ async def test_a_file_that_an_edit_with_mistakes_adds_is_watched(source, folder,
         files = project.plane.parts.files
         assert "the edit has errors" in await edit(project, folder, SHOP + "include: [more/part.yaml]\n", reports)
         before = len(reports)
+        assert "more/part.yaml" in files.watched[f"project {folder}"].paths
         more.write_text("services: {more: {command: x}}")
-        files.change("part.yaml", key=f"project {more.parent}")
+        files.change("more/part.yaml", key=f"project {folder}")
         await eventually(lambda: len(reports) > before)
         assert reports[-1] == "edit applied: more created"
         await edit(project, folder, SHOP, reports)
-        assert f"project {more.parent}" not in files.watched
+        assert "more/part.yaml" not in files.watched[f"project {folder}"].paths
+
+
+def watching(reports, source):
+    """A project whose files are watched by the kernel."""
+
+    @asynccontextmanager
+    async def parts(*args, **options):
+        async with simulated_parts(*args, **options) as made, InotifyWatcher() as watcher:
+            yield msgspec.structs.replace(made, files=watcher)
+
+    return Project(source, report=reports.append, parts=parts)
+
+
+async def test_the_target_of_a_linked_file_is_followed(source, folder):
+    """A link to a file of another folder, such as the .env of a repository, changes when its target does."""
+    reports: list[str] = []
+    target = folder.parent / "elsewhere" / "shared.env"
+    target.parent.mkdir()
+    target.write_text("A=1\n")
+    (folder / ".env").symlink_to("../elsewhere/shared.env")
+    async with watching(reports, source):
+        target.write_text("A=2\n")
+        await eventually(lambda: reports == ["edit applied: no service changes"])
+
+
+async def test_a_file_is_followed_into_a_folder_that_is_made_again(source, folder):
+    """A checkout may remove the folder of an included file, and make it again."""
+    reports: list[str] = []
+    part = folder / "more" / "part.yaml"
+    part.parent.mkdir()
+    part.write_text("services: {more: {command: x}}")
+    (folder / "steersman.yaml").write_text(SHOP + "include: [more/part.yaml]\n")
+    async with watching(reports, source) as project:
+        shutil.rmtree(part.parent)
+        await eventually(lambda: reports and "cannot read" in reports[-1])
+        part.parent.mkdir()
+        part.write_text("services: {more: {command: x, scale: 2}}")
+        await eventually(lambda: project.application.services["more"].scale == 2)
+        part.write_text("services: {more: {command: x, scale: 3}}")
+        await eventually(lambda: project.application.services["more"].scale == 3)
 
 
 async def test_a_session_applies_the_scales_of_a_second_up(source):

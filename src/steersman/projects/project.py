@@ -202,11 +202,14 @@ class Project:
         self._container_watches.follow(application)
 
     def _watch_files(self, files: Iterable[Path]) -> None:
-        """Watch the folders of files."""
+        """Watch files. Below the project's folder, a folder may be removed and made again."""
         assert self.plane.parts is not None
         folders: dict[Path, list[str]] = {}
-        for file in files:
-            folders.setdefault(file.absolute().parent, []).append(file.name)
+        top = self.application.folder.absolute()
+        # A symbolic link changes if its target does, which may be in another folder.
+        for file in {path for each in files for path in (each.absolute(), _target(each))}:
+            folder = top if file.is_relative_to(top) else file.parent
+            folders.setdefault(folder, []).append(str(file.relative_to(folder)))
         keys = {"project record"}
         record = Watched(str(self.state), (RECORD,))
         self.plane.parts.files.watch("project record", record, lambda _: self._guard.look())
@@ -410,6 +413,14 @@ class Project:
         # The record of another session is not ours to write.
         if not self._guard.is_lost():
             write_record(self.record)
+
+
+def _target(file: Path) -> Path:
+    try:
+        return file.resolve()
+    except (OSError, RuntimeError):
+        # Links in a circle.
+        return file.absolute()
 
 
 def _scales_of(application: Application) -> dict[str, int]:
