@@ -25,7 +25,7 @@ from steersman.application.model import (
 )
 from steersman.controlplane import ControlPlane
 from steersman.objects import encode_any
-from steersman.workloads.kinds import KINDS, ExecProbe, HttpProbe, TcpProbe
+from steersman.workloads.kinds import KINDS, Container, ExecProbe, HttpProbe, TcpProbe
 
 
 def everything():
@@ -180,6 +180,13 @@ def test_dependencies_name_objects():
     ]
     app = application(service("a", image="a", scale=2), service("b", depends_on=(DependsOn(service="a"),)))
     assert [each["name"] for each in program(app, "b")["steersman"]["dependsOn"]] == ["a", "a-2"]
+
+
+def test_a_container_at_scale_0_has_no_object_and_keeps_nothing_waiting():
+    """As in Compose: a scale of 0 means no container, and dependents start without it."""
+    app = application(service("a", image="a", scale=0), service("b", depends_on=(DependsOn(service="a"),)))
+    assert not [each for each in application_objects(app, project="p") if isinstance(each, Container)]
+    assert "dependsOn" not in program(app, "b").get("steersman", {})
 
 
 def test_a_process_finds_its_dependencies_by_the_variables_of_kubernetes():

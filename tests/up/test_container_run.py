@@ -12,7 +12,7 @@ from steersman.cli.failure import Failure
 from steersman.cli.up.container_command import run_container
 from steersman.errors import Invalid
 from steersman.objects import ObjectMeta
-from steersman.projects import ApplicationSource, Project
+from steersman.projects import ApplicationSource, Project, ServiceSelection
 from steersman.ui import Board
 from steersman.workloads import simulated_parts, start_time, wait_for_end
 from steersman.workloads.containers import ContainerRuntimeError
@@ -231,3 +231,14 @@ async def test_a_client_starts_its_container_once(project, spec):
     values = ContainerSpec(image="app:1", steersman=ContainerAdditions(attach=ContainerAttach(pid=1)), **spec)
     with pytest.raises(Invalid, match="use mode session and restartPolicy no"):
         await project.client.create(Container(metadata=ObjectMeta(name="once"), spec=values))
+
+
+async def test_a_session_of_run_starts_no_container_of_the_service_itself(tmp_path):
+    """Only the dependencies run beside the command: a migration must not run twice at the same time."""
+    (tmp_path / "compose.yaml").write_text(
+        SHOP.replace("api:", "api:\n    depends_on: [db]", 1) + "  db: {image: db}\n"
+    )
+    source = ApplicationSource(folder=tmp_path, environment={"XDG_STATE_HOME": str(tmp_path / "state")})
+    selection = ServiceSelection(names=("api",), scales={"api": 0})
+    async with Project(source, selection, parts=simulated_parts) as project:
+        assert [each.key.name for each in await project.client.list(Container)] == ["db"]

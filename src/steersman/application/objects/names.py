@@ -25,6 +25,8 @@ def replica_names(definition: ServiceDefinition) -> tuple[str, ...]:
     name = object_name(definition.name)
     if definition.is_process:
         return (name,)
+    if not definition.scale:
+        return ()
     return (name, *(f"{name}-{number}" for number in range(2, definition.scale + 1)))
 
 

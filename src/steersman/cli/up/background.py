@@ -240,7 +240,9 @@ async def _until_started(board: Board, application: Application, follower: Follo
         follower.show_changes()
         rows = [row for row in board.rows if row.name in application.services]
         problems = failures(rows, application.services)
-        decided = len(rows) == len(application.services) and is_decided(rows, application.services)
+        # A service without containers has no row.
+        expected = sum(each.is_process or each.scale > 0 for each in application.services.values())
+        decided = len(rows) == expected and is_decided(rows, application.services)
         if decided and not problems:
             return []
         # A service that failed may recover meanwhile.
