@@ -180,6 +180,8 @@ def test_dependencies_name_objects():
     ]
     app = application(service("a", image="a", scale=2), service("b", depends_on=(DependsOn(service="a"),)))
     assert [each["name"] for each in program(app, "b")["steersman"]["dependsOn"]] == ["a", "a-2"]
+    app = application(service("a", command=("x",)), service("b", depends_on=(DependsOn(service="a", required=False),)))
+    assert [each["optional"] for each in program(app, "b")["steersman"]["dependsOn"]] == [True]
 
 
 def test_a_container_at_scale_0_has_no_object_and_keeps_nothing_waiting():

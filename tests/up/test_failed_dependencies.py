@@ -67,6 +67,27 @@ async def test_in_the_foreground_dependents_start_once_the_port_is_free(place: P
         assert await session.end(signal.SIGINT) == 130
 
 
+@pytest.mark.parametrize(
+    ("command", "condition"), [("exit 3", "service_completed_successfully"), (LOOP, "service_healthy")]
+)
+async def test_a_service_starts_after_the_failure_of_one_that_it_does_not_require(place: Place, command, condition):
+    place.write(f"""\
+name: shop
+services:
+  seed:
+    command: ["sh", "-c", "{command}"]
+    healthcheck: {{test: exit 1, interval: 100ms, retries: 2}}
+  web:
+    command: ["sh", "-c", "echo serving; {LOOP}"]
+    depends_on: {{seed: {{condition: {condition}, required: false}}}}
+""")
+    async with place.up() as session:
+        text = await session.until("serving")
+        assert "seed is unhealthy" in text or "seed failed with exit code 3" in text
+        assert "web failed" not in text
+        assert await session.end(signal.SIGINT) == 130
+
+
 @pytest.mark.parametrize("words", [("-d",), ("--exit-code-from", "migrate"), ("--abort-on-failure",)])
 async def test_ci_ends_when_a_dependency_has_used_up_its_retries(place: Place, words):
     place.write(shop(0, "exit 1").replace("    ports: [{published: 0}]\n", ""))

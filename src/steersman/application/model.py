@@ -91,7 +91,7 @@ class DependsOn(msgspec.Struct, frozen=True, kw_only=True):
     condition: Literal["service_started", "service_healthy", "service_completed_successfully"] = "service_started"
     #: Whether a restart of the dependency also restarts the service.
     restart: bool = False
-    #: If false, a missing dependency is only a warning.
+    #: If false, the service also starts without the dependency, or after its failure.
     required: bool = True
 
 

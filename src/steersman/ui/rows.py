@@ -25,6 +25,7 @@ from steersman.workloads.kinds import (
     Container,
     ContainerAdditions,
     ContainerStatus,
+    Dependency,
     Executable,
     ExecutableReplicaSet,
     ExecutableStatus,
@@ -116,9 +117,16 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     since: datetime | None = None
     #: The services that it depends on, with the condition: started, healthy or completed.
     depends_on: tuple[tuple[str, str], ...] = ()
+    #: Those of them whose failure it does not wait for.
+    optional: tuple[str, ...] = ()
     order: int = 0
     #: Whether a failed service starts by itself once the cause is gone: its port is free, or its dependency is healthy.
     retried: bool = False
+
+    @property
+    def needs(self) -> tuple[tuple[str, str], ...]:
+        """The dependencies without which the service does not start."""
+        return tuple(each for each in self.depends_on if each[0] not in self.optional)
 
     @property
     def summary(self) -> str:
@@ -133,6 +141,14 @@ class Objects(msgspec.Struct, frozen=True):
     executables: dict[str, Executable] = {}
     containers: dict[str, Container] = {}
     services: dict[str, Service] = {}
+
+
+class _Dependency(msgspec.Struct, frozen=True):
+    """What a service waits for."""
+
+    service: str
+    condition: str
+    is_optional: bool
 
 
 class _Replica(msgspec.Struct, frozen=True):
@@ -216,7 +232,7 @@ def _with_failed_dependents(rows: Sequence[Row]) -> list[Row]:
     while changed and waiting:
         changed = False
         for row in list(waiting.values()):
-            if reason := failed_dependency(row.depends_on, by_name):
+            if reason := failed_dependency(row.needs, by_name):
                 by_name[row.name] = msgspec.structs.replace(
                     row, state="failed", message=reason, waiting_for="", retried=True
                 )
@@ -256,7 +272,7 @@ def _process_rows(objects: Objects, now: datetime) -> Iterator[Row]:
             [_executable_replica(each, probed=probed) for each in own],
             kind="process",
             replicas=replica_set.spec.replicas,
-            depends_on=_dependencies(replica_set, (spec.steersman or ProcessAdditions()).depends_on),
+            dependencies=_dependencies(replica_set, (spec.steersman or ProcessAdditions()).depends_on),
         )
         changes: dict[str, Any] = {"restarts": observed.restarts}
         if observed.next_restart is not None and row.state != "stopped":
@@ -281,7 +297,7 @@ def _container_rows(objects: Objects) -> Iterator[Row]:
             [_container_replica(container) for container in group],
             kind="container",
             replicas=len(group),
-            depends_on=_dependencies(first, (first.spec.steersman or ContainerAdditions()).depends_on),
+            dependencies=_dependencies(first, (first.spec.steersman or ContainerAdditions()).depends_on),
         )
         observed = [container.status.steersman for container in group if container.status is not None]
         restarts = sum(observation.restarts for observation in observed if observation is not None)
@@ -294,7 +310,7 @@ def _row(
     *,
     kind: Literal["process", "container"],
     replicas: int,
-    depends_on: tuple[tuple[str, str], ...],
+    dependencies: Sequence[_Dependency],
 ) -> Row:
     """The row of a workload and its replicas."""
     annotations = obj.metadata.annotations or {}
@@ -323,7 +339,8 @@ def _row(
         since=_datetime((shown.ended if is_over else shown.started) if shown is not None else None),
         order=int(order) if order.isdigit() else 0,
         replicas=replicas,
-        depends_on=depends_on,
+        depends_on=tuple((each.service, each.condition) for each in dependencies),
+        optional=tuple(each.service for each in dependencies if each.is_optional),
     )
 
 
@@ -406,18 +423,18 @@ def _plain(text: str | None) -> str:
     return ", ".join(_KIND.sub("", part).partition(": ")[0] for part in (text or "").split("; ")) if text else ""
 
 
-def _dependencies(obj: ExecutableReplicaSet | Container, declared: Iterable[Any] | None) -> tuple[tuple[str, str], ...]:
+def _dependencies(obj: ExecutableReplicaSet | Container, declared: Iterable[Dependency] | None) -> list[_Dependency]:
     """The dependencies by name of service, else by name of object."""
     try:
         written = msgspec.json.decode((obj.metadata.annotations or {}).get(DEPENDS_ON, "[]"), type=list[dict[str, str]])
     except msgspec.DecodeError:
         written = []
     named = [
-        (entry.get("service", ""), CONDITIONS.get(entry.get("condition", ""), "started"))
+        _Dependency(name, CONDITIONS.get(entry.get("condition", ""), "started"), "optional" in entry)
         for entry in written
-        if entry.get("service")
+        if (name := entry.get("service"))
     ]
-    return tuple(named or [(dependency.name, dependency.condition.lower()) for dependency in declared or ()])
+    return named or [_Dependency(each.name, each.condition.lower(), bool(each.optional)) for each in declared or ()]
 
 
 def _address(service: Service) -> str:

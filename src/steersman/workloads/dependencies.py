@@ -10,9 +10,19 @@ dependents would talk to that program.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import Final
 
 from steersman.objects import Object, find_condition
-from steersman.workloads.kinds import Container, Dependency, Executable, ExecutableReplicaSet, Service
+from steersman.workloads.kinds import (
+    Container,
+    ContainerStatus,
+    Dependency,
+    Executable,
+    ExecutableReplicaSet,
+    ExecutableStatus,
+    Service,
+    is_stopped,
+)
 from steersman.workloads.serving import produced, unserved
 
 #: Finds an object by its kind and name; None if it does not exist.
@@ -20,6 +30,8 @@ Find = Callable[[str, str], Object | None]
 #: The dependencies of an object, by its kind and name.
 DependenciesOf = Callable[[str, str], Iterable[Dependency]]
 
+#: The reason of the condition ``Healthy`` of a set with a replica whose health check has failed too often.
+UNHEALTHY: Final = "Unhealthy"
 _WORDS = {"Started": "start", "Healthy": "become healthy", "Completed": "complete"}
 
 
@@ -45,8 +57,34 @@ def unmet(dependency: Dependency, obj: Object | None, find: Find = _find_nothing
     if condition is not None and condition.status == "True":
         problem = unserved_by(obj, find) if dependency.condition != "Completed" else ""
         return f"{subject} to be served: {problem}" if problem else ""
+    if dependency.optional and has_failed(obj):
+        return ""
     why = condition.message if condition is not None else ""
     return f"{subject} to {_WORDS[dependency.condition]}" + (f": {why}" if why else "")
+
+
+def has_failed(workload: Object) -> bool:
+    """Whether a workload is unhealthy, or has ended and is not restarted. A stopped one has not failed."""
+    match workload:
+        case ExecutableReplicaSet(status=status, spec=spec) if status is not None and spec.replicas:
+            observed = status.steersman
+            is_final = observed is not None and observed.next_restart is None and observed.message is None
+            has_ended = is_final and status.finished_replicas + status.failed_replicas >= spec.replicas
+            health = find_condition(status.conditions, "Healthy")
+            return has_ended or (health is not None and health.reason == UNHEALTHY)
+        case Executable(status=status) if status is not None:
+            return status.state in {"Finished", "FailedToStart", "Unknown"} or is_unhealthy(status)
+        case Container(status=status, spec=spec) if status is not None:
+            # The runtime may restart one that has ended.
+            has_ended = status.state == "Exited" and not spec.restart_policy and not (spec.stop or is_stopped(workload))
+            return has_ended or status.state == "FailedToStart" or is_unhealthy(status)
+        case _:
+            return False
+
+
+def is_unhealthy(status: ExecutableStatus | ContainerStatus) -> bool:
+    """Whether the health check of a program that runs has failed as often as it may."""
+    return status.state == "Running" and status.health_status == "Unhealthy"
 
 
 def unserved_by(workload: Object, find: Find) -> str:

@@ -37,7 +37,10 @@ class TranslationContext(msgspec.Struct, frozen=True, kw_only=True):
     ) -> ObjectMeta:
         """The metadata of a workload of a service."""
         order = list(self.application.services).index(definition.name)
-        depends = [{"service": each.service, "condition": each.condition} for each in definition.depends_on]
+        depends = [
+            {"service": each.service, "condition": each.condition, **({} if each.required else {"optional": "true"})}
+            for each in definition.depends_on
+        ]
         own = {ORDER: str(order), DEPENDS_ON: msgspec.json.encode(depends).decode()}
         return ObjectMeta(name=name, labels=self.labels(definition), annotations={**own, **(annotations or {})})
 
@@ -67,7 +70,12 @@ class TranslationContext(msgspec.Struct, frozen=True, kw_only=True):
                 continue
             kind = "ExecutableReplicaSet" if other.is_process else "Container"
             found += [
-                Dependency(kind=kind, name=name, condition=_CONDITIONS[each.condition])  # type: ignore[arg-type]
+                Dependency(
+                    kind=kind,
+                    name=name,
+                    condition=_CONDITIONS[each.condition],  # type: ignore[arg-type]
+                    **set_fields(optional=None if each.required else True),
+                )
                 for name in replica_names(other)
             ]
         return found

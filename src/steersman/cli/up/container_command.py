@@ -60,7 +60,9 @@ async def run_container(
     added.attach = ContainerAttach(pid=os.getpid(), start_ticks=start_time(os.getpid()), terminal=terminal)
     # The session has none of these if no service that it runs uses them.
     await apply_objects(client, needed, project=board.project, prune=False)
-    depends_on = [(each.service, CONDITIONS[each.condition]) for each in application.services[name].depends_on]
+    depends_on = [
+        (each.service, CONDITIONS[each.condition]) for each in application.services[name].depends_on if each.required
+    ]
     created = await client.create(container)
     try:
         status = await _until_created(

@@ -62,7 +62,7 @@ def hopeless(rows: Iterable[Row], services: Services) -> dict[str, str]:
         changed = False
         for row in by_name.values():
             if row.state == "waiting" and row.name not in unmet:
-                for name, condition in row.depends_on:
+                for name, condition in row.needs:
                     if name in by_name and _is_unmeetable(by_name[name], condition, services, unmet):
                         unmet[row.name] = name
                         changed = True

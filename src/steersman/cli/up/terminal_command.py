@@ -169,7 +169,7 @@ async def _run_once(options: CommandOptions) -> int:
             )
         spec = replica_set.spec.template.spec
         services = _services(options)
-        context = await _context(client, name, spec, lambda: blocking(board.row(name).depends_on, board.rows, services))
+        context = await _context(client, name, spec, lambda: blocking(board.row(name).needs, board.rows, services))
         words = options.words or [spec.executable_path, *(spec.args or ())]
         async with alone():
             return await _foreground(words, context)

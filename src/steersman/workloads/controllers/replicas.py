@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 import msgspec
 
 from steersman.objects import Condition, MicroTime, is_true, set_condition
+from steersman.workloads.dependencies import UNHEALTHY, is_unhealthy
 from steersman.workloads.files import Watched
 from steersman.workloads.kinds import (
     Executable,
@@ -115,10 +116,12 @@ def _condition(kind: str, replica_set: ExecutableReplicaSet, alive: Sequence[Exe
     if missing is not None and missing.status is not None and missing.status.steersman is not None:
         why = missing.status.steersman.message or missing.status.steersman.waiting_for
         message += f" {missing.key.name}: {why.rstrip('.')}." if why else ""
+    has_failed = kind == "Healthy" and any(each.status is not None and is_unhealthy(each.status) for each in alive)
+    reason = "Stopped" if stopped else UNHEALTHY if has_failed else "SomeReplicas"
     return Condition(
         type=kind,
         status="True" if holds else "False",
-        reason="AllReplicas" if holds else "Stopped" if stopped else "SomeReplicas",
+        reason="AllReplicas" if holds else reason,
         message="" if holds else stopped or message,
         observed_generation=replica_set.generation,
     )

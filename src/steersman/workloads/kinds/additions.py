@@ -23,6 +23,8 @@ class Dependency(Struct):
     - Healthy: all of its probes succeed.
     - Completed: it ended with exit code 0.
     """
+    optional: bool | None = None
+    """Whether the workload also starts once the other one has failed: it has ended for good, or is unhealthy."""
 
 
 class RestartPolicy(Struct):
