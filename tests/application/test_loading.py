@@ -10,6 +10,7 @@ from application.samples import load, only, problems
 
 from steersman.application import is_edited, load_application
 from steersman.cli.up.summary import start_summary
+from steersman.workloads.files import matches
 
 
 def test_a_simple_file(tmp_path: Path) -> None:
@@ -152,6 +153,34 @@ def test_an_optional_file_whose_name_is_too_long(tmp_path: Path) -> None:
     """A file that cannot exist is an error with its place, also where the file may be missing."""
     text = f"services:\n  a:\n    command: x\n    env_file: [{{path: {'a' * 300}, required: false}}]\n"
     assert "steersman.yaml:4:23: cannot read" in problems(tmp_path, text)
+
+
+@pytest.mark.parametrize(
+    ("service", "name", "matched"),
+    [
+        ("{command: x, watch: 'src/*.[cp]*'}", "src/a.py", "src/a.py"),
+        ("{command: x, working_dir: api, watch: 'src/*.[cp]*'}", "src/a.py", "FOLDER/src/a.py"),
+        ("{command: x, working_dir: .., watch: 'src'}", "src/a.py", "app[1]/src/a.py"),
+        ("{image: x, watch: 'src/*.py'}", "src/a.py", "FOLDER/src/a.py"),
+        (
+            "{image: x, develop: {watch: [{path: 'src/[slug]', action: restart}]}}",
+            "src/[slug]/a",
+            "FOLDER/src/[slug]/a",
+        ),
+        (
+            "{image: x, develop: {watch: [{path: 'src/[slug]', action: restart, include: ['*.p?']}]}}",
+            "src/[slug]/a.py",
+            "FOLDER/src/[slug]/a.py",
+        ),
+    ],
+)
+def test_a_folder_whose_name_looks_like_a_glob(tmp_path: Path, service: str, name: str, matched: str) -> None:
+    """Only what the file writes in watch is a glob: neither the project's folder nor the path of develop.watch."""
+    folder = tmp_path / "app[1]"
+    (folder / name).parent.mkdir(parents=True)
+    (folder / name).write_text("")
+    [watch] = only(load(folder, f"services: {{a: {service}}}")).watch
+    assert matches(matched.replace("FOLDER", str(folder)), watch.paths, watch.ignore)
 
 
 def test_kubernetes_objects(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 from workloads.plane import workloads_plane
 
 from samples.eventually import eventually
-from steersman.workloads.files import InotifyWatcher, Watched, matches, roots
+from steersman.workloads.files import InotifyWatcher, Watched, escaped, matches, roots
 from steersman.workloads.files.inotify import OVERFLOW, FolderEvent, Inotify
 from steersman.workloads.kinds import FileWatch, ReplicaSetAdditions
 
@@ -50,6 +50,17 @@ def test_the_folders_to_watch():
         ("conf/app.yaml", True),
         ("src", True),
     ]
+
+
+@pytest.mark.parametrize("path", ["[slug]/a.py", "a*b", "what?", "[[x]", "[!a]", "a]"])
+def test_an_escaped_path_stands_for_itself(path):
+    """A project's folder is no glob: [slug] is a folder of many web applications."""
+    assert matches(path, [escaped(path)], [])
+    assert matches(f"{path}/below", [escaped(path)], [])
+    assert (
+        not matches(path.replace("[slug]", "s").replace("*", "x").replace("?", "!"), [escaped(path)], []) or "]" in path
+    )
+    assert (path, True) in roots([escaped(path)])
 
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="files are watched on Linux alone")

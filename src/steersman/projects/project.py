@@ -45,7 +45,7 @@ from steersman.projects.session_record import (
 )
 from steersman.projects.source import ApplicationSource, ServiceSelection
 from steersman.projects.state_guard import StateGuard
-from steersman.workloads import DeveloperControlPlane, PartsFactory, Watched, real_parts, start_time
+from steersman.workloads import DeveloperControlPlane, PartsFactory, Watched, escaped, real_parts, start_time
 
 #: Seconds without a further edit before an edit is applied.
 DEBOUNCE: Final = 0.3
@@ -209,7 +209,7 @@ class Project:
         # A symbolic link changes if its target does, which may be in another folder.
         for file in {path for each in files for path in (each.absolute(), _target(each))}:
             folder = top if file.is_relative_to(top) else file.parent
-            folders.setdefault(folder, []).append(str(file.relative_to(folder)))
+            folders.setdefault(folder, []).append(escaped(str(file.relative_to(folder))))
         keys = {"project record"}
         record = Watched(str(self.state), (RECORD,))
         self.plane.parts.files.watch("project record", record, lambda _: self._guard.look())

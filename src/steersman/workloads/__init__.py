@@ -34,7 +34,12 @@ if TYPE_CHECKING:
         PartsFactory as PartsFactory,
     )
     from steersman.workloads.environment import MASK as MASK, masked as masked
-    from steersman.workloads.files import FileWatcher as FileWatcher, Watched as Watched, has_match as has_match
+    from steersman.workloads.files import (
+        FileWatcher as FileWatcher,
+        Watched as Watched,
+        escaped as escaped,
+        has_match as has_match,
+    )
     from steersman.workloads.launch_subresource import ProgramContext as ProgramContext, read_context as read_context
     from steersman.workloads.linked_files import open_readable as open_readable
     from steersman.workloads.monitored_process import (
@@ -76,7 +81,7 @@ else:
             "steersman.workloads.containers.container_record": ["recorded_runtimes"],
             "steersman.workloads.control_plane": ["DeveloperControlPlane", "PartsFactory"],
             "steersman.workloads.environment": ["MASK", "masked"],
-            "steersman.workloads.files": ["FileWatcher", "Watched", "has_match"],
+            "steersman.workloads.files": ["FileWatcher", "Watched", "escaped", "has_match"],
             "steersman.workloads.launch_subresource": ["ProgramContext", "read_context"],
             "steersman.workloads.linked_files": ["open_readable"],
             "steersman.workloads.monitored_process": ["is_suspended", "start_time", "wait_for_end"],

@@ -10,7 +10,7 @@ from steersman.application.model import WatchRule
 from steersman.application.syntax.nodes import ListNode, MapNode, Node, ScalarNode
 from steersman.application.syntax.report import shown
 from steersman.application.syntax.values import Values, absolute
-from steersman.workloads import has_match
+from steersman.workloads import escaped, has_match
 
 _Action = Literal["restart", "rebuild", "sync", "sync+restart", "sync+exec"]
 _ACTIONS = get_args(_Action)
@@ -91,8 +91,8 @@ def _develop(values: Values, table: MapNode, service: MapNode, working_folder: s
     ignored = values.text_or_texts(table.get("ignore"), "ignore")
     return [
         WatchRule(
-            paths=tuple(_glob(path_node, each, working_folder) for each in _below(path, included) or [path]),
-            ignore=tuple(_glob(path_node, each, working_folder) for each in _below(path, ignored)),
+            paths=tuple(_below_folder(each, path, working_folder) for each in _below(path, included) or [path]),
+            ignore=tuple(_below_folder(each, path, working_folder) for each in _below(path, ignored)),
             action=action,
             root=path,
             target=target,
@@ -144,10 +144,14 @@ def _split(folder: str, path: str) -> tuple[str, str]:
 
 
 def _glob(node: Node, text: str, working_folder: str | None) -> str:
-    path = absolute(node, text)
-    if working_folder is None:
-        return path
+    return _below_folder(absolute(node, text), os.path.normpath(node.origin.folder), working_folder)
+
+
+def _below_folder(path: str, plain: str, working_folder: str | None) -> str:
+    """The glob of an absolute path, relative to the working folder if it is below. What it shares with ``plain`` is no glob."""
     if path == working_folder:
         return "**"
-    prefix = working_folder.rstrip(os.sep) + os.sep
-    return path.removeprefix(prefix)
+    prefix = working_folder.rstrip(os.sep) + os.sep if working_folder is not None else ""
+    start = len(prefix) if path.startswith(prefix) else 0
+    literal = max(start, len(os.path.commonpath([path, plain])))
+    return escaped(path[start:literal]) + path[literal:]

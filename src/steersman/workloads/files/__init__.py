@@ -8,7 +8,7 @@ Guarantees
 """
 
 from steersman.workloads.files.file_changes import FileChanges as FileChanges
-from steersman.workloads.files.globs import matches as matches, roots as roots
+from steersman.workloads.files.globs import escaped as escaped, matches as matches, roots as roots
 from steersman.workloads.files.inotify_watcher import InotifyWatcher as InotifyWatcher
 from steersman.workloads.files.search import has_match as has_match
 from steersman.workloads.files.watcher import (

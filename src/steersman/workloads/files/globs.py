@@ -12,6 +12,9 @@ SKIPPED_FOLDERS: Final = frozenset({".git", "node_modules", "__pycache__", ".ven
 #: The most folders that one set of globs watches.
 FOLDERS_MAX: Final = 4096
 _PIECE = re.compile(r"\*\*/|\*\*|\*|\?|\[!?[^\]]+\]|.", re.DOTALL)
+_SPECIAL = re.compile(r"[*?\[]")
+#: A special character that stands for itself.
+_ESCAPE = re.compile(r"\[([*?\[])\]")
 _WORDS = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
 
 
@@ -21,11 +24,23 @@ def _plain(glob: str) -> str:
     return (text.rstrip("/") or text[:1]) if text not in {"", "."} else "**"
 
 
+def escaped(path: str) -> str:
+    """A glob of exactly this path, whatever its names contain."""
+    return _SPECIAL.sub(r"[\g<0>]", path)
+
+
+def _fixed(part: str) -> str | None:
+    """The name that a part of a glob stands for; None if it stands for several."""
+    return None if _SPECIAL.search(_ESCAPE.sub("", part)) else _ESCAPE.sub(r"\1", part)
+
+
 @lru_cache(maxsize=1024)
 def _pattern(glob: str) -> re.Pattern[str]:
     text = ""
     for piece in _PIECE.findall(_plain(glob)):
-        if piece.startswith("[") and len(piece) > 1:
+        if _ESCAPE.fullmatch(piece):
+            text += re.escape(piece[1])
+        elif piece.startswith("[") and len(piece) > 1:
             text += piece.replace("[!", "[^")
         else:
             text += _WORDS.get(piece) or re.escape(piece)
@@ -53,7 +68,8 @@ def roots(globs: Iterable[str]) -> list[tuple[str, bool]]:
     for glob in globs:
         parts = _plain(glob).split("/")
         fixed = 0
-        while fixed < len(parts) and not re.search(r"[*?\[]", parts[fixed]):
+        while fixed < len(parts) and (name := _fixed(parts[fixed])) is not None:
+            parts[fixed] = name
             fixed += 1
         if fixed == len(parts):
             # It may be a file or a folder.
