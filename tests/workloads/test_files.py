@@ -108,6 +108,27 @@ async def test_changes_of_files_are_reported(tmp_path):
 
 
 @linux
+@pytest.mark.parametrize("moved", ["src/pkg", "src"])
+async def test_a_folder_that_is_moved_away_is_a_change_and_is_watched_no_longer(tmp_path, moved):
+    """Its files are gone from the program. What happens to them in their new place is no change."""
+    package = tmp_path / "top" / "src" / "pkg"
+    package.mkdir(parents=True)
+    (package / "a.py").write_text("1")
+    seen: list[str] = []
+    async with InotifyWatcher() as watcher:
+        watcher.watch("x", Watched(str(tmp_path / "top"), ("src/**/*.py", "marker")), seen.append)
+        watcher.watch("y", Watched(str(tmp_path), ("gone/**",)), seen.append)
+        (tmp_path / "top" / moved).rename(tmp_path / "gone")
+        await eventually(lambda: moved in seen and any(path.startswith("gone/") for path in seen))
+        seen.clear()
+        (next((tmp_path / "gone").rglob("a.py"))).write_text("2")
+        (tmp_path / "top" / "marker").write_text("1")
+        await eventually(lambda: "marker" in seen)
+        assert not [path for path in seen if path.startswith("src")]
+        assert [path for path in seen if path.startswith("gone/")]
+
+
+@linux
 @pytest.mark.parametrize("glob", ["app/src", "app/src/**/*.py", "app/src/a.py"])
 @pytest.mark.parametrize("gone", ["app/src", "app"])
 @pytest.mark.parametrize("is_link", [False, True])

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -96,10 +97,13 @@ class InotifyWatcher:
     def forget(self, key: str) -> None:
         """Report no more changes. It does nothing if the key is not watched."""
         gone = self._subscriptions.pop(key, None)
-        if gone is None:
-            return
-        used = {each for other in self._subscriptions.values() for each in other.folders}
-        for descriptor in gone.folders:
+        if gone is not None:
+            self._remove(gone.folders)
+
+    def _remove(self, descriptors: Iterable[int]) -> None:
+        """End the watches of folders that no subscription has any more."""
+        used = {each for subscription in self._subscriptions.values() for each in subscription.folders}
+        for descriptor in descriptors:
             if descriptor not in used:
                 self._inotify.remove(descriptor)
 
@@ -160,12 +164,25 @@ class InotifyWatcher:
             for root, is_below in subscription.roots:
                 if root == path or root.startswith(f"{path}/"):
                     self._add(subscription, root, is_deep=is_below, report=True)
+        if mask & MOVED_FROM and mask & IS_FOLDER:
+            self._drop(subscription, path)
         if not mask & IS_FOLDER:
             # A new file is reported when it is complete.
             if not mask & CREATE:
                 subscription.report(path)
-        elif mask & (CREATE | MOVED_FROM | MOVED_TO) and is_deep and not subscription.skips(path, name):
+        elif mask & (CREATE | MOVED_TO) and is_deep and not subscription.skips(path, name):
             self._add(subscription, path, is_deep=True, report=True)
+
+    def _drop(self, subscription: _Subscription, folder: str) -> None:
+        """Watch a folder that was moved away no longer. The kernel would go on, wherever the folder is now."""
+        folders = subscription.folders
+        gone = [each for each, (path, _) in folders.items() if path == folder or path.startswith(f"{folder}/")]
+        for descriptor in gone:
+            del folders[descriptor]
+        self._remove(gone)
+        if gone:
+            # Its files are gone too, and which it had is not known.
+            subscription.listener(folder)
 
 
 def _refusal(error: int | None, path: Path) -> str:
