@@ -184,6 +184,14 @@ def test_dependencies_name_objects():
     assert [each["optional"] for each in program(app, "b")["steersman"]["dependsOn"]] == [True]
 
 
+def test_a_dependent_says_that_it_restarts_with_its_dependency():
+    app = application(
+        service("a", command=("x",)), service("b", command=("x",), depends_on=(DependsOn(service="a", restart=True),))
+    )
+    [found] = [each for each in application_objects(app, project="p") if each.key.name == "b"]
+    assert '"restart":"true"' in found.metadata.annotations["steersman.dev/depends-on"]
+
+
 def test_a_container_at_scale_0_has_no_object_and_keeps_nothing_waiting():
     """As in Compose: a scale of 0 means no container, and dependents start without it."""
     app = application(service("a", image="a", scale=0), service("b", depends_on=(DependsOn(service="a"),)))

@@ -8,11 +8,14 @@ import pytest
 from ui.project import Line, print_line, print_lines, shop, until
 
 from steersman import aio
+from steersman.application import DEPENDS_ON
+from steersman.client import MergePatch
 from steersman.objects import Condition, MicroTime, ObjectMeta, OwnerReference
 from steersman.ui import ActionRefused, Board
 from steersman.ui.joined_logs import BYTES_MAX
 from steersman.ui.rows import Objects, rows_of
 from steersman.workloads.kinds import (
+    RESTARTED_AT,
     AddedProbe,
     AddedProbeSchedule,
     Executable,
@@ -352,6 +355,25 @@ async def test_stop_start_and_restart_do_what_they_say(project):
         annotations = (await project.client.get(ExecutableReplicaSet, "web")).metadata.annotations
         assert "steersman.dev/stopped" not in annotations
         assert annotations["steersman.dev/restarted-at"].endswith("Z")
+
+
+async def test_a_restart_reaches_the_dependents_that_ask_for_it(project):
+    """depends_on with restart: true, as in Compose: a client reconnects to a database that a command restarts."""
+    restart = json.dumps([{"service": "db", "condition": "service_started", "restart": "true"}])
+    through = json.dumps([{"service": "api", "condition": "service_started", "restart": "true"}])
+    for name, needs in {"db": "[]", "api": restart, "web": through, "job": restart, "other": "[]"}.items():
+        await project.process(name)
+        patch = MergePatch({"metadata": {"annotations": {DEPENDS_ON: needs}}})
+        await project.client.patch(ExecutableReplicaSet, name, patch)
+    async with Board(project.client, project="shop") as board:
+        for name in ("db", "api", "web", "job", "other"):
+            await until(board, name, lambda row: row.state == "running")
+        await board.stop("job")
+        await until(board, "job", lambda row: row.state == "stopped" and row.restarts_with == ("db",))
+        await board.restart("db")
+        found = await project.client.list(ExecutableReplicaSet)
+        restarted = {each.key.name for each in found if RESTARTED_AT in (each.metadata.annotations or {})}
+        assert restarted == {"db", "api", "web"}
 
 
 async def test_an_unknown_name_is_refused_with_the_nearest_one(project):

@@ -22,7 +22,7 @@ from steersman.objects import Key, Selector, nearest
 from steersman.ui.joined_logs import JoinedLogs, LogLine, Source, sources_of
 from steersman.ui.log_search import LineIdentity, LogMatches, search_logs
 from steersman.ui.refusal import ActionRefused
-from steersman.ui.rows import Objects, Row, rows_of, service_of
+from steersman.ui.rows import Objects, Row, restarted_with, rows_of, service_of
 from steersman.workloads.kinds import (
     RESTARTED_AT,
     STOPPED,
@@ -182,9 +182,13 @@ class Board:
 
     # actions
 
-    async def restart(self, name: str) -> None:
-        """Restart a service in any state."""
-        await self._annotate(name, {RESTARTED_AT: _moment(), STOPPED: None})
+    async def restart(self, *names: str) -> None:
+        """Restart services in any state, and those of their dependents that restart with them and are not stopped."""
+        moment = _moment()
+        for name in names:
+            await self._annotate(name, {RESTARTED_AT: moment, STOPPED: None})
+        for name in restarted_with(self._rows, names):
+            await self._annotate(name, {RESTARTED_AT: moment})
 
     async def stop(self, name: str) -> None:
         """Stop a service, and keep it stopped until `start` or `restart`. Its logs remain."""

@@ -119,6 +119,8 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     depends_on: tuple[tuple[str, str], ...] = ()
     #: Those of them whose failure it does not wait for.
     optional: tuple[str, ...] = ()
+    #: Those of them whose restart also restarts this service.
+    restarts_with: tuple[str, ...] = ()
     order: int = 0
     #: Whether a failed service starts by itself once the cause is gone: its port is free, or its dependency is healthy.
     retried: bool = False
@@ -148,7 +150,8 @@ class _Dependency(msgspec.Struct, frozen=True):
 
     service: str
     condition: str
-    is_optional: bool
+    is_optional: bool = False
+    restarts: bool = False
 
 
 class _Replica(msgspec.Struct, frozen=True):
@@ -252,6 +255,18 @@ def failed_dependency(depends_on: Iterable[tuple[str, str]], rows: Mapping[str, 
     return ""
 
 
+def restarted_with(rows: Sequence[Row], names: Sequence[str]) -> list[str]:
+    """The other services that restart with these, directly or not. A stopped one stays stopped."""
+    found = dict.fromkeys(names)
+    count = 0
+    while count < len(found):
+        count = len(found)
+        found |= {
+            row.name: None for row in rows if row.state != "stopped" and not found.keys().isdisjoint(row.restarts_with)
+        }
+    return [name for name in found if name not in names]
+
+
 def _process_rows(objects: Objects, now: datetime) -> Iterator[Row]:
     replicas: dict[str, list[Executable]] = {}
     for executable in objects.executables.values():
@@ -341,6 +356,7 @@ def _row(
         replicas=replicas,
         depends_on=tuple((each.service, each.condition) for each in dependencies),
         optional=tuple(each.service for each in dependencies if each.is_optional),
+        restarts_with=tuple(each.service for each in dependencies if each.restarts),
     )
 
 
@@ -430,7 +446,9 @@ def _dependencies(obj: ExecutableReplicaSet | Container, declared: Iterable[Depe
     except msgspec.DecodeError:
         written = []
     named = [
-        _Dependency(name, CONDITIONS.get(entry.get("condition", ""), "started"), "optional" in entry)
+        _Dependency(
+            name, CONDITIONS.get(entry.get("condition", ""), "started"), "optional" in entry, "restart" in entry
+        )
         for entry in written
         if (name := entry.get("service"))
     ]

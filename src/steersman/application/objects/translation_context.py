@@ -38,7 +38,9 @@ class TranslationContext(msgspec.Struct, frozen=True, kw_only=True):
         """The metadata of a workload of a service."""
         order = list(self.application.services).index(definition.name)
         depends = [
-            {"service": each.service, "condition": each.condition, **({} if each.required else {"optional": "true"})}
+            {"service": each.service, "condition": each.condition}
+            | ({} if each.required else {"optional": "true"})
+            | ({"restart": "true"} if each.restart else {})
             for each in definition.depends_on
         ]
         own = {ORDER: str(order), DEPENDS_ON: msgspec.json.encode(depends).decode()}

@@ -28,17 +28,17 @@ class ControlOptions(PlaceOptions, frozen=True, kw_only=True):
 
 def run_restart(options: ControlOptions) -> int:
     """Restart services, and wait until they run."""
-    return run_command(lambda: _control(options, lambda board, name: board.restart(name), _has_restarted))
+    return run_command(lambda: _control(options, lambda board, names: board.restart(*names), _has_restarted))
 
 
 def run_stop(options: ControlOptions) -> int:
     """Stop services, and wait until they have stopped."""
-    return run_command(lambda: _control(options, lambda board, name: board.stop(name), _has_stopped))
+    return run_command(lambda: _control(options, lambda board, names: _each(board.stop, names), _has_stopped))
 
 
 def run_start(options: ControlOptions) -> int:
     """Start services that were stopped or have ended."""
-    return run_command(lambda: _control(options, lambda board, name: board.start(name), _has_started))
+    return run_command(lambda: _control(options, lambda board, names: _each(board.start, names), _has_started))
 
 
 def run_scale(options: ControlOptions) -> int:
@@ -62,16 +62,20 @@ def _has_started(before: Row, row: Row) -> bool:
 
 async def _control(
     options: ControlOptions,
-    act: Callable[[Board, str], Awaitable[None]],
+    act: Callable[[Board, Sequence[str]], Awaitable[None]],
     is_done: Callable[[Row, Row], bool],
 ) -> int:
     async with connected_board(options.running()) as (_, board):
         names = options.names or [row.name for row in board.rows]
         before = {name: board.row(name) for name in names}
-        for name in names:
-            await act(board, name)
+        await act(board, names)
         await _until(board, names, lambda row: is_done(before[row.name], row), options.timeout)
         return _report(board.row(name) for name in names)
+
+
+async def _each(action: Callable[[str], Awaitable[None]], names: Sequence[str]) -> None:
+    for name in names:
+        await action(name)
 
 
 async def _scale(options: ControlOptions) -> int:
