@@ -145,6 +145,13 @@ services:
     )
 
 
+def test_an_invalid_pattern_of_objects(tmp_path: Path) -> None:
+    """It is an error with its place, and no traceback. For Python 3.13 and later it is a pattern that matches nothing."""
+    found = problems(tmp_path, "objects: ['k8s**.yaml']\nservices: {a: {command: x}}")
+    assert "steersman.yaml:1:11: " in found
+    assert "'k8s**.yaml'" in found
+
+
 @pytest.mark.parametrize("watch", ["scr/**/*.py", "[scr, src]", "{paths: [src, scr/web.py]}", "'scr/*.[ch]'"])
 def test_a_pattern_that_matches_no_file(tmp_path: Path, watch: str) -> None:
     """An edit would silently restart nothing."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import islice
 from pathlib import Path
 from typing import Any, cast
 
@@ -68,13 +69,15 @@ def _files(report: Report, item: Node, text: str) -> list[Path]:
     fixed = path
     while re.search(r"[*?\[]", str(fixed)):
         fixed = fixed.parent
-    found: list[Path] = []
-    for file in fixed.glob(str(path.relative_to(fixed))):
-        if file.is_file():
-            found.append(file)
-        if len(found) > _FILES_MAX:
-            report.error(item, f"{shown(text)} matches more than {_FILES_MAX} files")
-            return []
+    try:
+        matches = (file for file in fixed.glob(str(path.relative_to(fixed))) if file.is_file())
+        found = [*islice(matches, _FILES_MAX + 1)]
+    except (OSError, ValueError) as error:
+        report.error(item, f"objects: {shown(text)} is not a pattern of files: {error}")
+        return []
+    if len(found) > _FILES_MAX:
+        report.error(item, f"{shown(text)} matches more than {_FILES_MAX} files")
+        return []
     if not found:
         report.error(item, f"no file matches {shown(text)}")
     return sorted(found)
