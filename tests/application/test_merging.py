@@ -210,6 +210,20 @@ services: {web: {command: x}, db: {image: mine}}
     assert {tmp_path / name for name in files} <= {*application.files}
 
 
+def test_a_file_that_several_includes_extend_has_the_variables_of_each(tmp_path: Path) -> None:
+    """A shared base is not the one that was read first: its variables come from the file that extends it."""
+    extending = "services: {NAME: {extends: {file: base.yaml, service: base}}}"
+    files = {
+        "steersman.yaml": "include: [{path: c.yaml, env_file: c.env}, {path: d.yaml, env_file: d.env}]\n"
+        + extending.replace("NAME", "own"),
+        "base.yaml": "services: {base: {command: x, environment: {V: '${V:-none}'}}}",
+        **{f"{name}.yaml": extending.replace("NAME", name) for name in "cd"},
+        **{f"{name}.env": f"V={name}\n" for name in "cd"},
+    }
+    services = load(tmp_path, files).services
+    assert {name: each.environment["V"] for name, each in services.items()} == {"c": "c", "d": "d", "own": "none"}
+
+
 def test_keys_of_an_included_file(tmp_path: Path) -> None:
     """A misspelled key of an included file is an error, and one without an effect is in the warning."""
     files = {"steersman.yaml": "include: [db.yaml]\nservices: {a: {command: x}}\n", "db.yaml": "servics: {}\n"}

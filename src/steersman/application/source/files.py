@@ -33,7 +33,8 @@ class Files:
         self._report = report
         self._values = Values(report)
         self._merge = Merge(report)
-        self._documents: dict[tuple[Path, Path], MapNode] = {}
+        #: By file, folder and variables: a file may be read in several includes, each with its own .env.
+        self._documents: dict[tuple[Path, Path, frozenset[tuple[str, str]]], MapNode] = {}
         self._includes = 0
         #: The Kubernetes objects in the files.
         self.objects: list[PlacedObject] = []
@@ -56,7 +57,7 @@ class Files:
         return merged if isinstance(merged, MapNode) else None
 
     def _document(self, origin: Origin, *, keep_objects: bool = False) -> MapNode | None:
-        key = origin.file, origin.folder
+        key = origin.file, origin.folder, frozenset(origin.environment.items())
         if key not in self._documents:
             if len(self._documents) >= _FILES_MAX:
                 self._report.error(origin.file, f"an application has at most {_FILES_MAX} files")
