@@ -6,6 +6,7 @@ table of expressions does not reach, and what this room promises beside.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -104,6 +105,23 @@ def test_one_expression_may_cost_so_much():
         )
     ]
     assert [found.message for found in rules.problems({"s": "x" * 1000})] == ["Invalid value: failed rule: 1 > 2"]
+
+
+def test_a_loop_whose_elements_all_fail_ends_at_its_cost():
+    """Errors that nothing decides are counted too: nested loops would otherwise hold up the server for hours."""
+
+    class Counted(list[str]):
+        loops = 0
+
+        def __iter__(self) -> Iterator[str]:
+            Counted.loops += 1
+            return super().__iter__()
+
+    texts: Tree = {"type": "array", "maxItems": 100, "items": SHORT}
+    rules = rules_of(obj("self.l.all(x, self.l.all(y, self.l.all(z, int(x) > int(z))))", l=texts))
+    [found] = rules.problems({"l": Counted(["x"] * 100)})
+    assert "actual cost limit exceeded" in found.message
+    assert Counted.loops < 3_000
 
 
 def test_one_object_may_cost_so_much():

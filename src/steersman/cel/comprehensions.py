@@ -109,7 +109,7 @@ def _quantifier(node: Fold, variables: Variables, compile_node: Compile) -> Step
                 held = predicate(frame)
             except CelError as raised:
                 error = error or raised
-                continue
+                held = not decisive  # undecided; the cost is checked below
             if held is decisive:
                 # If an element follows, the server evaluates the condition once more.
                 frame.cost += _READ + (condition if at != last else 0)

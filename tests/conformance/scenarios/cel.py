@@ -293,4 +293,12 @@ SCENARIOS = [
         ))),
         tried(boat(spec={"l": ["x"] * 300})), tried(boat(spec={"l": ["x"] * 900})),
     ),
+    scenario(
+        "cost-of-elements-that-fail", "Kinds, Status errors",
+        installed(version(schema=kind(
+            {"rule": "self.l.all(x, self.l.all(y, int(x) > int(y)))", "message": "dear"},
+            l={"type": "array", "maxItems": 1000, "items": {"type": "string", "maxLength": 3}},
+        ))),
+        tried(boat(spec={"l": ["x"] * 100})), tried(boat(spec={"l": ["x"] * 900})),
+    ),
 ]  # fmt: skip
