@@ -16,7 +16,20 @@ from typing import Any, Final, cast
 from steersman.cel.field_names import escape, unescape
 from steersman.cel.library.times import read_date, read_schema_duration, read_timestamp
 from steersman.cel.model import Shape
-from steersman.cel.values import NOTHING, CelError, Listing, Mapped, Maybe, equal, map_find, map_size, no_overload
+from steersman.cel.values import (
+    NOTHING,
+    Aborted,
+    CelError,
+    Duration,
+    Listing,
+    Mapped,
+    Maybe,
+    Timestamp,
+    equal,
+    map_find,
+    map_size,
+    no_overload,
+)
 from steersman.golang import base64_problem, deeply_equal, quoted
 
 _GO_TYPES: Final = {
@@ -26,11 +39,14 @@ _GO_TYPES: Final = {
     str: "string",
     list: "[]interface {}",
     dict: "map[string]interface {}",
+    bytes: "[]uint8",
+    Timestamp: "time.Time",
+    Duration: "time.Duration",
 }
 
 
 def go_type(value: Any) -> str:
-    """The type of a JSON value in the server's messages."""
+    """The Go type of a value, as the server's messages name it."""
     kind = value.__class__
     return _GO_TYPES.get(kind, "<nil>")
 
@@ -119,11 +135,11 @@ def _text(raw: Any, shape: Shape) -> Any:
         return raw
     value = read(raw)
     if value is None:
-        raise CelError(_unread(form, raw))
+        raise CelError(_format_problem(form, raw))
     return value
 
 
-def _unread(form: str, text: str) -> str:
+def _format_problem(form: str, text: str) -> str:
     match form:
         case "duration":
             return f"Invalid duration {text}: unable to parse {text} as duration"
@@ -215,7 +231,7 @@ class ObjectData(Mapped):
             return list(self.raw) if self.shape.additional is not None else []
         return [escape(name) or name for name in self.raw if name in properties]
 
-    def _named(self, key: str) -> bool:
+    def _has_schema(self, key: str) -> bool:
         properties = self.shape.properties
         return key in properties if properties is not None else self.shape.additional is not None
 
@@ -226,7 +242,7 @@ class ObjectData(Mapped):
         if len(self.raw) != map_size(other):
             return False
         for key, value in self.raw.items():
-            if self._named(key):
+            if self._has_schema(key):
                 mine, theirs = self.find(key), map_find(other, key)
                 if len(mine.held) != len(theirs.held):
                     return False
@@ -254,7 +270,7 @@ class ListData(Listing):
 
     def __iter__(self) -> Iterator[Any]:
         shape = self._items
-        return iter([_kept(item, shape) for item in self.raw])
+        return iter([_seen_or_error(item, shape) for item in self.raw])
 
     def get(self, index: int) -> Any:
         if not 0 <= index < len(self.raw):
@@ -272,7 +288,7 @@ class ListData(Listing):
         return type(self)([*self.raw, *map(raw_of, other)], self.shape)
 
 
-def _kept(raw: Any, shape: Shape) -> Any:
+def _seen_or_error(raw: Any, shape: Shape) -> Any:
     """An item during iteration; an invalid one raises when it is used."""
     try:
         return seen(raw, shape)
@@ -285,27 +301,42 @@ def _identity(value: Any) -> Any:
     return (type(raw), raw) if isinstance(raw, str | int | float | bytes) else (type(raw), repr(raw))
 
 
+def _set_key(value: Any) -> Any:
+    """What the server's sets of items are keyed by. Raises `Aborted` for an item that Go cannot hash."""
+    raw = raw_of(value)
+    if isinstance(raw, dict | list | bytes):
+        raise Aborted(f"internal error: runtime error: hash of unhashable type {go_type(cast('Any', raw))}")
+    if isinstance(raw, str | int | float):
+        return (type(raw), raw)
+    return (type(raw), raw.nanoseconds) if isinstance(raw, Timestamp | Duration) else id(raw)
+
+
 class SetList(ListData):
-    """A list with set semantics."""
+    """A list with set semantics.
+
+    As kube-apiserver 1.36 does it, the JSON of the items here is compared with the values of the other's. So an item
+    whose value has another form is never found: a whole number for a double, a date, a time or a duration.
+    """
 
     __slots__ = ()
 
     def equals(self, other: Any) -> bool:
-        """Whether both have the same number of items, and all items of the other are here."""
+        """Whether both have the same number of items, and all items of the other are found here."""
         if not isinstance(other, list | Listing):
             raise no_overload()
         if len(self.raw) != len(cast("list[Any]", other)):
             return False
-        held = {_identity(item) for item in self.raw}
-        return all(_identity(item) in held for item in _raw_items(other))
+        held = {_set_key(item) for item in self.raw}
+        return all(_set_key(item) in held for item in cast("list[Any]", other))
 
     def plus(self, other: Any) -> Any:
-        """The union."""
-        held = {_identity(item) for item in self.raw}
+        """The union: those items of the other that are not found here come last."""
+        held = {_set_key(item) for item in self.raw}
         items = list(self.raw)
-        for item in _raw_items(other):
-            if _identity(item) not in held:
-                held.add(_identity(item))
+        for item in cast("list[Any]", other):
+            key = _set_key(item)
+            if key not in held:
+                held.add(key)
                 items.append(raw_of(item))
         return SetList(items, self.shape)
 
@@ -326,6 +357,7 @@ class KeyedList(ListData):
                 f"unexpected data format for element of array with x-kubernetes-list-type=map: {go_type(raw)}"
             )
         fields = cast("dict[str, Any]", raw)
+        # As the server (escapeKeyProps): it looks for the escaped name, so a key such as my-key is never found.
         return tuple(_identity(fields.get(escape(key) or key)) for key in self.shape.list_keys)
 
     def equals(self, other: Any) -> bool:

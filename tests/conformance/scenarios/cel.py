@@ -232,6 +232,66 @@ TRANSITIONS = kind(
     parts=PARTS | {"items": obj(name=SHORT, size=ruled(NUMBER, "self >= oldSelf")) | {"required": ["name"]}},
 )
 
+NULLABLE: Tree = SHORT | {"nullable": True}
+OBJECTS: Tree = obj(**{"a": NULLABLE, "b": NUMBER, "c": NUMBER, "a__b": SHORT, "x-y": SHORT, "namespace": SHORT})
+
+
+def set_of(items: Tree) -> Tree:
+    """A list with set semantics."""
+    return {"type": "array", "maxItems": 10, "x-kubernetes-list-type": "set", "items": items}
+
+
+#: Sets of items that have another form as values than in JSON.
+SETS: dict[str, Tree] = {
+    "integers": set_of(NUMBER),
+    "doubles": set_of(DOUBLE),
+    "flags": set_of(FLAG),
+    "either": set_of(EITHER),
+    "days": set_of(SHORT | {"format": "date"}),
+    "moments": set_of(SHORT | {"format": "date-time"}),
+    "lengths": set_of(SHORT | {"format": "duration"}),
+    "bytes": set_of(BYTES),
+    "lists": set_of({"type": "array", "maxItems": 3, "items": NUMBER, "x-kubernetes-list-type": "atomic"}),
+}
+#: What is compared with the old value: the schema, that value, and new ones.
+COMPARED: dict[str, list[Any]] = {
+    "null-instead-of-another-field": [OBJECTS, {"a": None, "b": 1}, {"b": 1, "c": 2}, {"c": 1, "b": 1}],
+    "null": [OBJECTS, {"a": None, "b": 1}, {"a": None, "b": 1}, {"b": 1}, {"a": None}],
+    "field-with-two-underscores": [OBJECTS, {"a__b": "x"}, {"a__b": "x"}, {"a__b": "y"}],
+    "field-with-a-dash": [OBJECTS, {"x-y": "x"}, {"x-y": "x"}, {"x-y": "y"}],
+    "field-with-a-reserved-name": [OBJECTS, {"namespace": "x"}, {"namespace": "x"}, {"namespace": "y"}],
+    "set-of-integers": [SETS["integers"], [1, 2], [2, 1], [1, 2, 3]],
+    "set-of-whole-doubles": [SETS["doubles"], [1, 2], [1, 2], [2, 1]],
+    "set-of-doubles": [SETS["doubles"], [1.5, 2.5], [1.5, 2.5], [2.5, 1.5]],
+    "set-of-mixed-doubles": [SETS["doubles"], [1.5, 2], [1.5, 2]],
+    "set-of-flags": [SETS["flags"], [True, False], [False, True]],
+    "set-of-either": [SETS["either"], [1, "a"], ["a", 1]],
+    "set-of-days": [SETS["days"], ["2024-02-29"], ["2024-02-29"]],
+    "set-of-moments": [SETS["moments"], ["2024-02-29T12:34:56Z"], ["2024-02-29T12:34:56Z"]],
+    "set-of-lengths": [SETS["lengths"], ["1h"], ["1h"], ["60m"]],
+    "set-of-bytes": [SETS["bytes"], ["aGVsbG8="], ["aGVsbG8="]],
+    "keyed-by-whole-doubles": [
+        PARTS | {"x-kubernetes-list-map-keys": ["n"], "items": obj(n=DOUBLE, size=NUMBER) | {"required": ["n"]}},
+        [{"n": 1, "size": 1}], [{"n": 1, "size": 1}], [{"n": 1.0, "size": 2}],
+    ],
+    "keyed-by-a-name-with-a-dash": [
+        PARTS | {"x-kubernetes-list-map-keys": ["my-key"], "items": obj(**{"my-key": SHORT, "size": NUMBER}) | {"required": ["my-key"]}},
+        [{"my-key": "a", "size": 1}, {"my-key": "b", "size": 2}], [{"my-key": "a", "size": 1}, {"my-key": "b", "size": 2}],
+        [{"my-key": "b", "size": 2}, {"my-key": "a", "size": 1}], [{"my-key": "b", "size": 2}],
+    ],
+}  # fmt: skip
+UNIONS = [
+    "self.a == self.b", "(self.a + self.b).size() == 2", "(self.a + self.b) == self.a", "(self.a + self.b).all(x, x == x)",
+]  # fmt: skip
+UNITED: dict[str, list[tuple[list[Any], list[Any]]]] = {
+    "doubles": [([1, 2], [1, 2]), ([1.5, 2], [1.5])],
+    "integers": [([1, 2], [2, 1])],
+    "days": [(["2024-02-29"], ["2024-02-29"])],
+    "lengths": [(["1h"], ["1h"])],
+    "bytes": [(["aGVsbG8="], ["aGVsbG8="])],
+    "lists": [([[1]], [[1]])],
+}
+
 SCENARIOS = [
     *(
         scenario(f"definition-{name}", "Kinds", post(CRDS, crd(version(schema=schema)), dryRun="All"))
@@ -300,5 +360,26 @@ SCENARIOS = [
             l={"type": "array", "maxItems": 1000, "items": {"type": "string", "maxLength": 3}},
         ))),
         tried(boat(spec={"l": ["x"] * 100})), tried(boat(spec={"l": ["x"] * 900})),
+    ),
+    *(
+        scenario(
+            f"equality-{name}", "Kinds, Update, Status errors",
+            installed(version(schema=kind(a=ruled(schema, "self == oldSelf", "oldSelf == self"), b=NUMBER))),
+            post(BOATS, boat("a", spec={"a": before})),
+            *(
+                patch(ONE, [{"op": "add", "path": "/spec", "value": {"a": after, "b": at}}], "json")
+                for at, after in enumerate(afters)
+            ),
+            get(ONE),
+        )
+        for name, (schema, before, *afters) in COMPARED.items()
+    ),
+    *(
+        scenario(
+            f"union-{name}", "Kinds, Status errors",
+            installed(version(schema=obj(spec=ruled(obj(a=SETS[name], b=SETS[name]), *UNIONS)))),
+            *(tried(boat(spec={"a": one, "b": other})) for one, other in pairs),
+        )
+        for name, pairs in UNITED.items()
     ),
 ]  # fmt: skip
