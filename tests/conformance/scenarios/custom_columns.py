@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from conformance.boats import ANYTHING, BOATS, TABLE, Tree, boat, installed, obj, version
-from conformance.scenario import get, post, scenario
+from conformance.scenario import Close, frames, get, post, scenario, watch
 
 SPEC: Tree = {
     "name": "sloop", "masts": 2, "nothing": None, "fast": True, "speed": 1.5, "cost": 1234567.5, "": {"": "blank"}, "empty": [],
@@ -64,6 +64,15 @@ def shown(name: str, paths: list[str], **more: Any) -> Any:
 
 
 SCENARIOS = [
+    *(
+        scenario(
+            f"last-{type_}-column-named-{name.lower().replace(' ', '-')}", "Table, Bookmarks",
+            installed(version(schema=obj(spec=ANYTHING), additionalPrinterColumns=[column(".spec.name", type_, name)])),
+            get(BOATS, accept=TABLE), watch("w", BOATS, accept=TABLE, sendInitialEvents="true", resourceVersionMatch="NotOlderThan", allowWatchBookmarks="true"),
+            frames("w", 1), post(BOATS, boat("a", spec=SPEC)), get(BOATS, accept=TABLE), frames("w", 1), Close("w"),
+        )
+        for name, type_ in (("Created At", "string"), ("Created At", "date"), ("Age", "string"))
+    ),
     shown("paths", FOUND),
     shown("filters", [f".spec.sails[?({each})]" for each in FILTERS]),
     shown("filters-of-a-map", [f".spec.crew[?({each})]" for each in FILTERS[:3]]),

@@ -31,9 +31,10 @@ _CREATED = (
     "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata"
 )
 
-
+#: How a list without items ends.
 _NO_ROWS = b'"rows":[]}\n'
-_FIRST = "0001-01-01T00:00:00Z"
+#: Go's zero time.
+_ZERO_TIME = "0001-01-01T00:00:00Z"
 
 
 def name_cell(obj: Tree) -> Any:
@@ -102,7 +103,7 @@ class TableForm(Form):
     def page(self, records: Iterable[Record], meta: ListMetadata) -> bytes:
         """A table of many rows."""
         printed = super().page(records, meta)
-        if columns_of(self.definition)[-1].name != CREATED_COLUMN.name or not printed.endswith(_NO_ROWS):
+        if columns_of(self.definition)[-1] is not CREATED_COLUMN or not printed.endswith(_NO_ROWS):
             return printed
         # kube-apiserver prints null for kinds without their own columns.
         return printed.removesuffix(b"[]}\n") + b"null}\n"
@@ -114,16 +115,7 @@ class TableForm(Form):
             b',"annotations":{"k8s.io/initial-events-end":"true"}' if ends_initial else b"",
         )
         blank: Tree = {"metadata": {"name": ""}} | blank_object(self.definition)
-        columns = columns_of(self.definition)
-        # A date column always has a date: the zero time.
-        cells = tuple(
-            _FIRST
-            if column.name == CREATED_COLUMN.name
-            else None
-            if column is CUSTOM_AGE_COLUMN
-            else _cell(column, blank)
-            for column in columns
-        )
+        cells = tuple(_blank_cell(column, blank) for column in columns_of(self.definition))
         held = b'{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":%b}' % metadata
         row = TableRow(cells=cells, object=None if self._include == "None" else held)
         return self._printed(Table(columns=self._columns(), rows=(row,), resource_version=str(revision)))
@@ -171,8 +163,15 @@ class TableForm(Form):
 
 
 def _escaped(printed: bytes) -> bytes:
-    """As Go prints texts; cells such as <none> are the only place where this matters."""
+    """With < and > as Go escapes them. Its &, an escape too, is left: clients read both alike."""
     return printed.replace(b"<", b"\\u003c").replace(b">", b"\\u003e")
+
+
+def _blank_cell(column: Column, blank: Tree) -> Any:
+    """The cell of an object without values."""
+    if column is CREATED_COLUMN:
+        return _ZERO_TIME
+    return None if column is CUSTOM_AGE_COLUMN else _cell(column, blank)
 
 
 def _cell(column: Column, obj: Tree) -> Any:
