@@ -25,8 +25,9 @@ def main(names: str, output: str) -> None:
     """Read, filter, write."""
     told: dict[str, dict[str, Any]] = json.loads(Path(names).read_text(encoding="utf-8"))
     kept = {part: {name: rows for name, rows in types.items() if is_known(name)} for part, types in told.items()}
-    for fields in kept["omitted"].values():
-        fields.sort()
+    for part in ("omitted", "pointers"):
+        for fields in kept[part].values():
+            fields.sort()
     text = json.dumps(kept, sort_keys=True, indent=0, separators=(",", ":"))
     Path(output).write_text(text, encoding="utf-8")
 

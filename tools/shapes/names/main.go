@@ -31,12 +31,13 @@ import (
 	registration "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 )
 
-// The output: for each type and field, the name of its Go type if it is named, and the structs that embed it; and the
-// fields that are omitted when they are zero.
+// The output: for each type and field, the name of its Go type if it is named, and the structs that embed it; the fields
+// that are omitted when they are zero; and those that are pointers.
 var out = struct {
-	Omitted map[string][]string            `json:"omitted"`
-	Types   map[string]map[string][]string `json:"types"`
-}{map[string][]string{}, map[string]map[string][]string{}}
+	Omitted  map[string][]string            `json:"omitted"`
+	Pointers map[string][]string            `json:"pointers"`
+	Types    map[string]map[string][]string `json:"types"`
+}{map[string][]string{}, map[string][]string{}, map[string]map[string][]string{}}
 
 var seen = map[reflect.Type]bool{}
 
@@ -87,6 +88,9 @@ func fields(of string, t reflect.Type, embedded []string) {
 			if empties && (option == "omitempty" || option == "omitzero") {
 				out.Omitted[of] = append(out.Omitted[of], tag[0])
 			}
+		}
+		if f.Type.Kind() == reflect.Ptr {
+			out.Pointers[of] = append(out.Pointers[of], tag[0])
 		}
 		walk(f.Type)
 	}

@@ -25,13 +25,13 @@ import msgspec
 
 from steersman.apiserver.go_types import scalars
 from steersman.apiserver.go_types.findings import Findings
-from steersman.apiserver.go_types.shapes import Shape
+from steersman.apiserver.go_types.shapes import NULLABLE, Shape
 from steersman.apiserver.go_types.written_values import Number, Pairs, as_pairs, parse_printed
 from steersman.golang import base64_problem, cannot_unmarshal
 
 #: The longest object that a message shows, in bytes; kube-apiserver shows all.
 SHOWN_MAX = 64 * 1024
-#: Stands for a value that is not there: null, or one of a wrong type.
+#: No value: from null, or of a wrong type, which _mismatch tells apart.
 _ABSENT: Any = object()
 _INT32, _INT64 = 2**31, 2**63
 _Item = TypeVar("_Item")
@@ -170,7 +170,7 @@ class _TypedReader:
             self._path.append(f".{name}" if self._path else name)
             value = self._read(inner, place.shape, tree.get(name, _ABSENT))
             if value is _ABSENT:
-                if inner is None and place.shape.kind in {"map", "list"}:
+                if inner is None and place.nullable:
                     tree.pop(name, None)
             elif place.omitted and not value:
                 tree.pop(name, None)
@@ -206,11 +206,11 @@ class _TypedReader:
         return items
 
     def _read_element(self, written: Any, shape: Shape, earlier: Any) -> Any:
-        """The value of an entry or item, which is always there: null is the zero of its type."""
+        """The value of an entry or item, which is always there: null is the earlier value, or the zero of its type."""
         value = self._read(written, shape, earlier)
         if value is not _ABSENT:
             return value
-        if earlier is not _ABSENT and shape.kind == "struct":
+        if earlier is not _ABSENT and shape.kind not in NULLABLE:
             return earlier
         return {} if shape.kind in {"struct", "map"} else [] if shape.kind == "list" else _ZEROES.get(shape.kind)
 

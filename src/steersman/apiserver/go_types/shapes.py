@@ -50,6 +50,8 @@ _DISTINGUISHED = {
     ("io.k8s.api.core.v1.VolumeResourceRequirements", "requests"),
     ("io.k8s.api.networking.v1.IngressSpec", "rules"),
 }
+#: Kinds of types that null empties, also after another value: maps, slices, and times, which decode themselves.
+NULLABLE: frozenset[Kind] = frozenset({"map", "list", "bytes", "time", "micro"})
 #: Kinds of all groups that are registered, but are not objects.
 OF_ALL_GROUPS = frozenset(
     GroupVersionKind("", "v1", kind)
@@ -65,6 +67,8 @@ class Place(NamedTuple):
     embedded: tuple[str, ...]
     #: Whether the server cannot distinguish a zero or empty value from an absent one, and omits it.
     omitted: bool
+    #: Whether a null takes an earlier value of the field back.
+    nullable: bool
 
 
 class Shape:
@@ -85,12 +89,14 @@ class Shape:
         """The fields of a struct."""
         types = _go_types().types.get(self.definition, {})
         omitted = _go_types().omitted.get(self.definition, ())
+        pointers = _go_types().pointers.get(self.definition, ())
         properties: dict[str, Tree] = self._node.get("properties") or {}
         found: dict[str, Place] = {}
         for name, node in properties.items():
             go, *embedded = types.get(name, [""])
             is_omitted = name in omitted and (self.definition, name) not in _DISTINGUISHED
-            found[name] = Place(_shape(node, go), tuple(embedded), is_omitted)
+            shape = _shape(node, go)
+            found[name] = Place(shape, tuple(embedded), is_omitted, name in pointers or shape.kind in NULLABLE)
         return found
 
     @property
@@ -115,6 +121,8 @@ class _GoTypes(msgspec.Struct):
     types: dict[str, dict[str, list[str]]]
     #: Fields that are omitted when they are zero.
     omitted: dict[str, frozenset[str]]
+    #: Fields that are pointers.
+    pointers: dict[str, frozenset[str]]
 
 
 @cache
