@@ -81,6 +81,23 @@ async def test_a_long_number_is_answered(name: str):
     assert answer.code == code, answer.body.get("message", "")[:500]
 
 
+@pytest.mark.parametrize(
+    ("replicas", "said"),
+    [
+        (NINES, f"cannot unmarshal number {NINES} into Go struct field DeploymentSpec.spec.replicas of type int32"),
+        (f"[{NINES}]", "cannot unmarshal array into Go struct field DeploymentSpec.spec.replicas of type int32"),
+    ],
+    ids=["an integer", "a list of it"],
+)
+async def test_an_integer_of_many_digits_is_named_with_its_field(replicas: str, said: str):
+    """A client would read that its valid JSON ends too early."""
+    body = b'{"kind":"Deployment","apiVersion":"apps/v1","metadata":{"name":"a"},"spec":{"replicas":%b}}'
+    async with ApiServer() as server:
+        answer = await Raw(server.handler).post(DEPLOYMENTS, body % replicas.encode())
+    assert answer.code == 400
+    assert said in answer.body["message"]
+
+
 async def test_a_column_with_a_long_index_is_empty():
     """`kubectl get` would fail for all objects of the kind."""
     column = {"name": "X", "type": "string", "jsonPath": f".spec.list[{NINES}]"}

@@ -45,6 +45,15 @@ _PIECE: Final = 64 * 1024
 #: The size in bytes of a text whose values are many.
 _LARGE: Final = 32 * 1024
 _decode = msgspec.json.Decoder().decode
+#: The digits of the largest double, and a sign. Python refuses to make integers of thousands of digits.
+_DIGITS_OF_A_DOUBLE: Final = 310
+
+
+def _integer(text: str) -> int | float:
+    return int(text) if len(text) <= _DIGITS_OF_A_DOUBLE else float(text)
+
+
+_large_numbers = json.JSONDecoder(parse_int=_integer)
 
 
 def decode_tree(text: bytes) -> Any:
@@ -58,7 +67,7 @@ def decode_tree(text: bytes) -> Any:
 def decode_large_numbers(text: bytes) -> Any:
     """The tree of a JSON text in which numbers may be too large for a double; they are infinite. Raises `ValueError`."""
     with collector_paused():
-        return json.loads(text)
+        return _large_numbers.decode(text.decode())
 
 
 def check_values(body: bytes) -> None:

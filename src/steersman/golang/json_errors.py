@@ -22,24 +22,27 @@ def cannot_unmarshal(given: str, go_type: str, field: str = "") -> str:
     return f"json: cannot unmarshal {given} into Go {f'struct field {field}' if field else 'value'} of type {go_type}"
 
 
-def json_problem(body: bytes, error: Exception, into: str) -> str:
-    """The problem with a text; ``into`` is Go's target type."""
+def json_problem(body: bytes, error: Exception, into: str, *, untyped: str = "") -> str:
+    """The problem with a text; ``into`` is Go's target type, and ``untyped`` its field that any value fits."""
     wrong = json_syntax_problem(body)
     if wrong is not None:
         return wrong
     try:
         tree = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return too_large_number(body) or str(error)
+        return too_large_number(body, untyped) or str(error)
     return cannot_unmarshal(json_type(tree), into) if tree is not None else str(error)
 
 
-def too_large_number(body: bytes) -> str:
-    """Go's message about the first number in a valid JSON text that does not fit a double; empty if all fit."""
+def too_large_number(body: bytes, field: str = "") -> str:
+    """Go's message about the first number in a valid JSON text that does not fit a double; empty if all fit.
+
+    ``field`` is where Go decodes such numbers, if that is a field of a struct.
+    """
     # Match by match: a copy without texts would take far more memory than the body.
     for found in _SCALARS.finditer(body):
         if found[1] and math.isinf(float(found[1])):
-            return cannot_unmarshal(f"number {found[1].decode()}", "float64")
+            return cannot_unmarshal(f"number {found[1].decode()}", "float64", field)
     return ""
 
 

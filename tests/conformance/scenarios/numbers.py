@@ -11,6 +11,8 @@ DIGITS = "9" * 20
 GENERATION = "deprecated.daemonset.template.generation"
 INDEXED = {"completionMode": "Indexed", "completions": 10, "backoffLimitPerIndex": 1}
 SLICES = "/apis/discovery.k8s.io/v1/namespaces/{ns}/endpointslices"
+#: More digits than Python parses without being told to.
+LONG = "9" * 5000
 HUGE = {"large": "1e400", "small": "-1e400", "long": "1" * 400 + ".5"}
 
 
@@ -81,5 +83,19 @@ SCENARIOS = [
             post(BOATS, boat(number)),
         )
         for name, number in HUGE.items()
+    ),
+    scenario(
+        "integers-of-many-digits", "Status errors, Patch",
+        post(LEASE, lease(LONG)), post(LEASE, lease(f"-{LONG}")), post(LEASE, lease(LONG), content="application/yaml"),
+        post(LEASE, lease("[" + LONG + "]")),
+        post(DEPLOYMENT, b'{"kind":"Deployment","apiVersion":"apps/v1","metadata":{"name":"a"},"spec":{"replicas":%s}}' % LONG.encode()),
+        post(LEASE, named("coordination.k8s.io/v1", "Lease", "b")),
+        *(patch(f"{LEASE}/b", b'{"spec":{"leaseTransitions":%s}}' % LONG.encode(), kind) for kind in ("merge", "strategic")),
+        patch(f"{LEASE}/b", b'[{"op":"add","path":"/spec/leaseTransitions","value":%s}]' % LONG.encode(), "json"),
+        patch(f"{LEASE}/b", lease(LONG), "apply", fieldManager="x"),
+        installed(version(schema=obj(spec={"type": "object", "x-kubernetes-preserve-unknown-fields": True}))),
+        post(BOATS, boat(LONG)), post(BOATS, boat(LONG), content="application/yaml"),
+        post(BOATS, boat("1")), patch(f"{BOATS}/a", b'{"spec":{"length":%s}}' % LONG.encode()),
+        patch(f"{BOATS}/a", b'[{"op":"add","path":"/spec/length","value":%s}]' % LONG.encode(), "json"),
     ),
 ]  # fmt: skip

@@ -34,6 +34,8 @@ SHOWN_MAX = 64 * 1024
 #: No value: from null, or of a wrong type, which _mismatch tells apart.
 _ABSENT: Any = object()
 _INT32, _INT64 = 2**31, 2**63
+#: The digits of an int64 and a sign. Python refuses to make integers of thousands of digits.
+_INT64_DIGITS = 20
 _Item = TypeVar("_Item")
 #: Pairs of given and expected types that Go could convert, which is an error here.
 _CONVERTIBLE = {("int64", "string"), ("float64", "int")}
@@ -298,7 +300,10 @@ def _number_value(number: Number) -> int | float:
 
 def _integer(number: Number, limit: int) -> int | None:
     """The value of a whole number below a limit; None for other numbers."""
-    return value if number.lstrip("-").isdigit() and -limit <= (value := int(number)) < limit else None
+    if len(number) > _INT64_DIGITS or not number.lstrip("-").isdigit():
+        return None
+    value = int(number)
+    return value if -limit <= value < limit else None
 
 
 def _parsed(parse: Callable[[str], str], text: str) -> str:

@@ -103,7 +103,7 @@ def read_patch(
     """
     prefix = "" if lenient or form == STRATEGIC_MERGE_PATCH else "error decoding patch: "
     try:
-        tree = _parse(body, prefix)
+        tree = _parse(body, prefix, "jsonPatchOp.value" if form == JSON_PATCH else "")
     except RequestRejected:
         if lenient and form == MERGE_PATCH:
             raise bad_request("Invalid JSON Patch") from None
@@ -124,11 +124,11 @@ def read_patch(
     return lambda current: apply_strategic_merge(current, cast("Tree", tree), schema)
 
 
-def _parse(body: bytes, prefix: str) -> Any:
+def _parse(body: bytes, prefix: str, untyped: str) -> Any:
     try:
         tree = parse_json(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, PatchError) as error:
-        raise bad_request(f"{prefix}{json_problem(body, error, 'map[string]interface {}')}") from None
+        raise bad_request(f"{prefix}{json_problem(body, error, 'map[string]interface {}', untyped=untyped)}") from None
     return tree
 
 
