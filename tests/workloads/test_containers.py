@@ -537,6 +537,31 @@ async def test_a_container_joins_the_networks_of_its_spec(plane: ContainerPlane,
     assert runtime.networks == {}
 
 
+async def test_a_running_container_follows_edits_of_its_aliases(plane: ContainerPlane, runtime):
+    """A connection cannot change: with other aliases, or another service, the container is connected anew."""
+    await plane.client.create(ContainerNetwork(metadata=ObjectMeta(name="front"), spec=ContainerNetworkSpec()))
+    await plane.container(networks=[NetworkConnection(name="front", aliases=["db"])])
+    status = await plane.until_state("web", "Running")
+    front = await plane.client.get(ContainerNetwork, Key("", "front"))
+    assert front.status is not None
+    network, identity = front.status.network_name, status.container_id
+
+    def aliases() -> tuple[str, ...]:
+        joined = runtime.containers[identity].networks.get(network)
+        return joined.aliases if joined is not None else ()
+
+    async def rename(*names: str) -> None:
+        # A patch: the controller writes the status meanwhile.
+        networks = {"spec": {"networks": [{"name": "front", "aliases": names}]}}
+        await plane.client.patch(Container, Key("", "web"), MergePatch(networks))
+        await eventually(lambda: aliases() == (*names, "web"))
+
+    assert aliases() == ("db", "web")
+    await rename("db", "cache")
+    await rename("cache")
+    await plane.until_object(ContainerNetwork, "front", lambda each: each.status.container_ids == [identity])
+
+
 async def test_a_container_waits_for_its_network(plane: ContainerPlane):
     await plane.container(networks=[NetworkConnection(name="front")])
     status = await plane.until("web", lambda status: status.steersman is not None and status.steersman.waiting_for)

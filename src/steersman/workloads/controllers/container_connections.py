@@ -31,7 +31,8 @@ async def keep_connections(ctx: Context, container: Container, identity: str) ->
                 # The name says what it is and whose: an earlier reconcile created it, and the cache has yet to see it.
                 continue
     for name, connection in present.items():
-        if name not in wanted and not connection.deleting:
+        # A connection cannot change: the reconcile after its end creates it anew.
+        if not connection.deleting and wanted.get(name) != connection.spec:
             await ctx.client.delete(connection, missing_ok=True)
 
 
