@@ -247,6 +247,18 @@ def test_any_name_becomes_a_name(wires: list[str], of_kind: bool) -> None:  # no
         assert not name.startswith("_")
 
 
+def test_no_field_hides_an_attribute_of_its_class(load: Any) -> None:
+    """Controllers read an object's uid and generation, whatever fields its kind has."""
+    given = {name for name in dir(Object) if not name.startswith("_")} - {"api_version", "kind", "metadata"}
+    tree = {"type": "object", "properties": {name: {"type": "string"} for name in given}}
+    module: Any = load(texts(crd(tree)), "example_com_v1")
+    made = module.Thing(metadata=ObjectMeta(name="a", uid="u", generation=3), **{f"{name}_": name for name in given})
+    assert (made.uid, made.generation, made.deleting, made.key.name) == ("u", 3, False, "a")
+    assert (module.Thing.gvk().kind, module.Thing.gvr().resource) == ("Thing", "things")
+    assert module.Thing.only(uid_="x").uid_ == "x"
+    assert {name: json.loads(encode(made))[name] for name in given} == {name: name for name in given}
+
+
 def test_module_names() -> None:
     assert module_name("", "v1") == "core_v1"
     assert module_name("rbac.authorization.k8s.io", "v1") == "rbac_v1"

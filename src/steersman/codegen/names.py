@@ -16,10 +16,14 @@ from collections.abc import Iterable
 _USED_IN_BODIES = frozenset({"bool", "bytes", "datetime", "dict", "field", "float", "frozenset", "int", "list", "str"})
 #: Names of the constructor's own parameters.
 _USED_BY_CALLS = frozenset({"cls", "self"})
-#: Attributes that `steersman.objects.Object` gives to every kind.
-_USED_BY_OBJECTS = frozenset({"gvk", "gvr", "key", "api_version", "kind", "metadata"})
+#: Attributes that `steersman.objects.Struct` gives to every class.
+_USED_BY_STRUCTS = frozenset({"only"})
+_USED_ANYWHERE = _USED_IN_BODIES | _USED_BY_CALLS | _USED_BY_STRUCTS
+#: Attributes that `steersman.objects.Object` adds to those of every kind.
+_USED_BY_OBJECTS = frozenset({"gvk", "gvr", "key", "uid", "generation", "deleting", "api_version", "kind", "metadata"})
 #: Names from other modules that generated classes need; a class of that name gets an underscore.
 RESERVED_CLASSES = frozenset({"Annotated", "Any", "ClassVar", "Literal", "None", "True", "False"})
+
 
 _NOT_A_WORD = re.compile(r"[^A-Za-z0-9]+")
 #: ``IPs``, ``CIDRs``, ``URLs``: the plural s belongs to the capitals before it.
@@ -44,7 +48,7 @@ def field_name(wire: str, *, of_kind: bool = False) -> str:
     name = snake_case(wire)
     if not name or name[0].isdigit():
         name = f"field_{name}".rstrip("_")
-    taken = name in _USED_IN_BODIES or name in _USED_BY_CALLS or (of_kind and name in _USED_BY_OBJECTS)
+    taken = name in _USED_ANYWHERE or (of_kind and name in _USED_BY_OBJECTS)
     return f"{name}_" if taken or keyword.iskeyword(name) else name
 
 
