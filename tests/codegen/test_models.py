@@ -273,14 +273,28 @@ def test_two_groups_that_meet_in_one_module_name() -> None:
     assert list(texts(first, second)) == ["a_b_example_com_v1", "a_b_example_com_v1_2"]
 
 
-def test_one_of_many() -> None:
-    assert [singular(name) for name in ("Ports", "Policies", "Addresses", "Data", "Status")] == [
-        "Port",
-        "Policy",
-        "Address",
-        "DataItem",
-        "StatusItem",
-    ]
+@pytest.mark.parametrize(
+    ("many", "one"),
+    [
+        ("Ports", "Port"),
+        ("Policies", "Policy"),
+        ("Addresses", "Address"),
+        ("Matches", "Match"),
+        ("ContainerStatuses", "ContainerStatus"),
+        ("HostAliases", "HostAlias"),
+        ("Caches", "Cache"),
+        ("BuildCaches", "BuildCache"),
+        ("Databases", "Database"),
+        ("Releases", "Release"),
+        ("Queries", "Query"),
+        ("Series", "SeriesItem"),
+        ("Data", "DataItem"),
+        ("Status", "StatusItem"),
+    ],
+)
+def test_one_of_many(many: str, one: str) -> None:
+    """A list named in the plural has items whose class is named in the singular."""
+    assert singular(many) == one
 
 
 def test_a_pattern_of_go_alone_is_reported_and_left_to_the_server(load: Any) -> None:

@@ -24,6 +24,10 @@ _USED_BY_OBJECTS = frozenset({"gvk", "gvr", "key", "uid", "generation", "deletin
 #: Names from other modules that generated classes need; a class of that name gets an underscore.
 RESERVED_CLASSES = frozenset({"Annotated", "Any", "ClassVar", "Literal", "None", "True", "False"})
 
+#: Nouns whose plural is their singular.
+_SAME_IN_BOTH = ("Series", "series", "Species", "species")
+_PLURALS_IN_ES = ("sses", "xes", "ches", "shes", "tuses", "iases")
+_ENDS_IN_E = ("aches",)
 
 _NOT_A_WORD = re.compile(r"[^A-Za-z0-9]+")
 #: ``IPs``, ``CIDRs``, ``URLs``: the plural s belongs to the capitals before it.
@@ -75,9 +79,11 @@ def pascal_case(wire: str) -> str:
 
 def singular(name: str) -> str:
     """The name of one item of a list: ``Ports`` -> ``Port``, ``Policies`` -> ``Policy``, ``Data`` -> ``DataItem``."""
+    if name.endswith(_SAME_IN_BOTH):
+        return f"{name}Item"
     if name.endswith("ies") and len(name) > 4:
         return f"{name[:-3]}y"
-    if name.endswith(("sses", "xes", "ches", "shes")):
+    if name.endswith(_PLURALS_IN_ES) and not name.endswith(_ENDS_IN_E):
         return name[:-2]
     if name.endswith("s") and not name.endswith(("ss", "us", "is")) and len(name) > 2:
         return name[:-1]
