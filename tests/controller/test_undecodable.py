@@ -68,6 +68,7 @@ async def test_an_object_that_our_type_cannot_hold_is_an_error_of_its_key_alone(
         assert "size" in record.last_error
         assert (sizes, list(mapped)) == ({"good": 7}, ["size-7"])
         by_size = made.statistics().sources[1]
+        assert by_size.kind == cache.statistics()[0].kind
         assert (by_size.retrying, "DecodeError" in by_size.last_failure) == (1, True)
 
         await client.patch(tank, bad.key, MergePatch({"spec": {"size": 9}}))

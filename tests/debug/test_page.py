@@ -94,6 +94,9 @@ def queue(**figures) -> QueueStatistics:
     return QueueStatistics(by_priority={}, **({"oldest": (), "longest_running": ()} | empty | figures))
 
 
+GIZMO = "gizmo.example.com/v1 Gizmo"
+
+
 def source(name="Site", *, started=True, **rest) -> SourceStatistics:
     figures = {"events": 3, "filtered": 1, "emitted": 2, "failures": 0}
     return SourceStatistics(name=name, started=started, **(figures | rest))
@@ -245,8 +248,8 @@ def test_hostile_names_are_words():
 
 
 def test_a_controller_that_waits_for_a_crd_is_named_with_what_to_do():
-    waiting = controller("gizmo", working=False, results={}, sources=(source("Gizmo", started=False),))
-    missing = informer("gizmo.example.com/v1 Gizmo", served=False, synced=False, objects=0, phase="waiting")
+    waiting = controller("gizmo", working=False, results={}, sources=(source("Gizmo", kind=GIZMO, started=False),))
+    missing = informer(GIZMO, served=False, synced=False, objects=0, phase="waiting")
     check = CheckResult(name="caches", kind="ready", ok=False, message="Gizmo is not synced")
     page = Page(overview(manager(phase="syncing", controllers=(waiting,), informers=(missing,), checks=(check,))))
     assert "the server has no gizmo.example.com/v1 Gizmo; is the CRD installed?" in page.text
@@ -254,9 +257,18 @@ def test_a_controller_that_waits_for_a_crd_is_named_with_what_to_do():
     assert "not served" in page.text
 
 
+def test_a_kind_that_is_missing_is_not_taken_for_another_of_its_name():
+    """A controller of Services that are served waits for something else than the CRD of Knative's Services."""
+    waiting = controller("web", working=False, sources=(source("Service", kind="v1 Service", started=False),))
+    missing = informer("serving.knative.dev/v1 Service", served=False, synced=False, objects=0, phase="waiting")
+    page = Page(overview(manager(controllers=(waiting,), informers=(informer("v1 Service"), missing))))
+    assert "web reconciles nothing yet: waiting for the first list of Service" in page.text
+    assert "serving.knative.dev/v1 Service is not served yet" in page.text
+
+
 def test_a_kind_that_is_not_served_is_a_warning_of_a_manager_that_works():
-    waiting = controller("gizmo", working=False, results={}, sources=(source("Gizmo", started=False),))
-    missing = informer("gizmo.example.com/v1 Gizmo", served=False, synced=False, objects=0, phase="waiting")
+    waiting = controller("gizmo", working=False, results={}, sources=(source("Gizmo", kind=GIZMO, started=False),))
+    missing = informer(GIZMO, served=False, synced=False, objects=0, phase="waiting")
     check = CheckResult(
         name="caches", kind="ready", ok=True, message="waiting for gizmo.example.com/v1 Gizmo: not served"
     )
@@ -267,7 +279,7 @@ def test_a_kind_that_is_not_served_is_a_warning_of_a_manager_that_works():
 
 def test_a_kind_that_may_be_missing_is_no_problem():
     """A retired kind of children whose CRD was removed is as it should be: nothing is to be done."""
-    missing = informer("gizmo.example.com/v1 Gizmo", served=False, synced=False, objects=0, phase="waiting")
+    missing = informer(GIZMO, served=False, synced=False, objects=0, phase="waiting")
     assert "Install its CRD" in Page(overview(manager(controllers=(controller(),), informers=(missing,)))).text
     retired = replace(missing, optional=True)
     page = Page(overview(manager(controllers=(controller(),), informers=(retired,))))

@@ -116,7 +116,7 @@ class Blueprint(msgspec.Struct, frozen=True, kw_only=True):
             mapper = watch.mapper()
             watched = kinds.watched(watch.kind, resync=watch.resync, optional=watch.optional)
             name = f"{kind_name(watch.kind)} ({watch.words})" if watch.words else kind_name(watch.kind)
-            yield KindSource(name, watched, mapper, predicate=watch.predicate, stores=kinds)
+            yield KindSource(name, watched, mapper, kind=watch.kind.gvk(), predicate=watch.predicate, stores=kinds)
             if isinstance(mapper, Owners):
                 yield from self._links(watch, mapper, kinds)
 
@@ -131,7 +131,13 @@ class Blueprint(msgspec.Struct, frozen=True, kw_only=True):
             above = mapper.above(watch.through[position + 1 :])
             name = f"{kind_name(kind)} (between {kind_name(watch.kind)} and its owner)"
             yield KindSource(
-                name, kinds.watched(kind), above, predicate=when(_appeared), stores=kinds, before=_remembering(mapper)
+                name,
+                kinds.watched(kind),
+                above,
+                kind=kind.gvk(),
+                predicate=when(_appeared),
+                stores=kinds,
+                before=_remembering(mapper),
             )
 
 

@@ -27,6 +27,7 @@ from steersman.controller.sources.mapping_retries import MappingRetries, remaind
 from steersman.controller.sources.predicates import Predicate
 from steersman.controller.sources.views import cause_of
 from steersman.errors import DecodeError, is_exit
+from steersman.objects import GroupVersionKind
 from steersman.telemetry import error_words, user_frames
 
 _log = logging.getLogger("steersman.controller")
@@ -43,6 +44,8 @@ class SourceStatistics(msgspec.Struct, frozen=True, kw_only=True):
     """The counters of a source."""
 
     name: str
+    #: The kind that it watches, as `steersman.cache.InformerStatistics` names it; empty for other sources.
+    kind: str = ""
     started: bool
     events: int
     #: Events that a predicate filtered out.
@@ -123,11 +126,13 @@ class KindSource:
         watched: KindEvents,
         mapper: Mapper,
         *,
+        kind: GroupVersionKind | None = None,
         predicate: Predicate | None = None,
         stores: Stores = NO_STORES,
         before: Callable[[ObjectEvent], None] | None = None,
     ) -> None:
         self.name = name
+        self._kind = kind
         self._watched = watched
         self._mapper = mapper
         self._predicate = predicate
@@ -160,6 +165,7 @@ class KindSource:
         """The counters of this source."""
         return SourceStatistics(
             name=self.name,
+            kind=str(self._kind or ""),
             started=self._started,
             events=self._events,
             filtered=self._filtered,

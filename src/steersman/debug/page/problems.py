@@ -2,8 +2,8 @@
 
 Guarantees
 - Pure: the same statistics give the same sentences.
-- A converging program has no problems: starting, standing by and stopping are reported as states, not as problems, and so
-  are objects that have not been ready for a few minutes.
+- A converging program has no problems: starting, standing by and stopping are reported as states, not as problems, and
+  objects that are not ready are reported only after a few minutes.
 """
 
 from __future__ import annotations
@@ -113,33 +113,51 @@ def _starts(statistics: ManagerStatistics) -> bool:
 
 
 def _controller(controller: ControllerStatistics, statistics: ManagerStatistics) -> Iterator[Problem]:
-    place = controller_place(controller.name)
     if _stuck(controller, statistics):
-        yield Problem("bad", controller.name, f"reconciles nothing yet: {_waits_for(controller, statistics)}", place)
+        words = f"reconciles nothing yet: {_waits_for(controller, statistics)}"
+        yield Problem("bad", controller.name, words, controller_place(controller.name))
+    yield from _failing_keys(controller)
+    yield from _hot_keys(controller)
+    yield from _slow_keys(controller)
+    yield from _sources(controller)
+
+
+def _failing_keys(controller: ControllerStatistics) -> Iterator[Problem]:
     records = failing(controller)
     if records:
         last = max(records, key=lambda record: record.finished)
         first_line = last.last_error.strip().partition("\n")[0]
         words = f"{count(len(records), 'key fails', 'keys fail')}; last {last.request}: {first_line[:240]}"
         yield Problem("bad", controller.name, words, "failing")
+
+
+def _hot_keys(controller: ControllerStatistics) -> Iterator[Problem]:
     if controller.looping:
         hot = next((record for record in controller.keys if record.loop), None)
         said = f"; last {hot.request}: {hot.loop}" if hot is not None else ""
         words = f"{count(controller.looping, 'key runs', 'keys run')} hot, throttled{said}"
-        yield Problem("bad", controller.name, words, place)
-    oldest = controller.queue.oldest[0] if controller.queue.oldest else None
-    longest = controller.queue.longest_running[0] if controller.queue.longest_running else None
+        yield Problem("bad", controller.name, words, controller_place(controller.name))
+
+
+def _slow_keys(controller: ControllerStatistics) -> Iterator[Problem]:
+    queue = controller.queue
+    oldest = queue.oldest[0] if queue.oldest else None
+    longest = queue.longest_running[0] if queue.longest_running else None
     if oldest is not None and oldest[1] >= LONG_WAIT:
         busy = (
             f"; all {count(controller.concurrency, 'worker')} are busy"
             if controller.active >= controller.concurrency
             else ""
         )
-        waiting = count(controller.queue.ready, "key waits", "keys wait")
+        waiting = count(queue.ready, "key waits", "keys wait")
         words = f"falls behind: {waiting} for a worker, {oldest[0]} for {duration(oldest[1])}{busy}"
         yield Problem("warn", controller.name, words, "slow")
     if longest is not None and longest[1] >= LONG_RUN:
         yield Problem("warn", controller.name, f"{longest[0]} has been running for {duration(longest[1])}", "slow")
+
+
+def _sources(controller: ControllerStatistics) -> Iterator[Problem]:
+    place = controller_place(controller.name)
     for source in controller.sources:
         if source.failures:
             said = f": {source.last_failure}" if source.last_failure else ""
@@ -167,9 +185,8 @@ def _waits_for(controller: ControllerStatistics, statistics: ManagerStatistics) 
 
 def _absent(controller: ControllerStatistics, statistics: ManagerStatistics) -> list[str]:
     """The kinds that a controller waits for and the server does not serve."""
-    missing = {one.kind.rpartition(" ")[2]: one.kind for one in statistics.informers if not one.served}
-    waiting = [source.name.partition(" ")[0] for source in controller.sources if not source.started]
-    return [missing[kind] for kind in waiting if kind in missing]
+    missing = {informer.kind for informer in statistics.informers if not informer.served}
+    return [source.kind for source in controller.sources if not source.started and source.kind in missing]
 
 
 def _informer(informer: InformerStatistics, statistics: ManagerStatistics) -> Iterator[Problem]:
