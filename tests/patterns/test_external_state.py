@@ -323,6 +323,30 @@ def test_a_kind_without_generations_is_looked_at_with_each_version():
     assert table.take().call == "find"
 
 
+def test_an_older_version_of_a_kind_without_generations_changes_nothing():
+    """A ConfigMap was read live, then from a cache that lags: the external object keeps the newer form."""
+    table = Table()
+    table.present(site(0, version="8", image="caddy"), found="caddy")
+    assert table.ensure(site(0, version="7")) == Present("caddy")
+    assert table.take() is None
+
+
+def test_an_older_read_does_not_hide_what_caused_it():
+    """A Secret that a failed call needs has changed: the retry comes soon, though the object's own cache lags."""
+    table = Table()
+    table.ensure(site(3, version="30"))
+    table.done(table.take(), Raised("no password"))
+    for _ in range(8):
+        table.ensure(site(3, version="30"))
+        table.done(table.take(after=1000.0), Raised("no password"))
+    table.ensure(site(3, version="30"))
+    assert table.take(after=1.0) is None
+    lagging = site(3, version="20")
+    changes = frozenset({"the Secret"})
+    table.state.ensure(table.key(lagging), lagging, table.now, Inquiry(created=True, changes=changes))
+    assert table.take().obj.metadata.resource_version == "30"
+
+
 def test_what_it_depends_on_may_change_without_a_generation():
     table = Table()
     table.present(site())

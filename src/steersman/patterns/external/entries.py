@@ -266,7 +266,8 @@ class Entry:
         if version.epoch != self.version.epoch:
             return version.epoch < self.version.epoch
         older = is_older(obj.metadata.resource_version or "", self.obj.metadata.resource_version or "")
-        return version.generation < self.version.generation and older
+        # Without generations, both are 0. An equal one too is about what it does not count, such as labels.
+        return version.generation <= self.version.generation and older
 
     def differs_from(self, obj: Object) -> bool:
         """Whether a user has changed the object without a new generation."""

@@ -233,12 +233,16 @@ class ExternalState(Generic[R]):
             entry.lost_until = entry.overtaken_until = max(until, self._in_flight.take(key.uid))
         entry.forgotten = False
         self._uids[key.key] = key.uid
-        if not entry.outdates(version, obj):
-            if version != entry.version:
-                self._change(entry, key, version, now)
-            elif (entry.failure or entry.work) and (by.changes - entry.changes or entry.differs_from(obj)):
-                self._hurry(entry, now)
-            entry.obj, entry.changes = obj, by.changes
+        is_stale = entry.outdates(version, obj)
+        if version != entry.version and not is_stale:
+            self._change(entry, key, version, now)
+        elif (entry.failure or entry.work) and (
+            by.changes - entry.changes or (entry.differs_from(obj) and not is_stale)
+        ):
+            self._hurry(entry, now)
+        entry.changes = by.changes
+        if not is_stale:
+            entry.obj = obj
         return entry
 
     def _hurry(self, entry: Entry, now: float) -> None:
