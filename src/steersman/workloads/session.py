@@ -39,7 +39,7 @@ def session_folder(root: Path, *, kubeconfig: Path | None = None) -> SessionFold
 def open_session(root: Path | None = None, *, kubeconfig: Path | None = None) -> SessionFolder:
     """Create the folders of a session with mode 0700; without a root, a new one in the temporary folder.
 
-    Raises `PermissionError` for a folder of another user, and for one that other users can write.
+    Makes a folder private that others can use. Raises `PermissionError` for a folder of another user, and for a link.
     """
     if root is None:
         root = Path(tempfile.mkdtemp(prefix="steersman-"))
@@ -92,7 +92,7 @@ def trusted_users(environment: Mapping[str, str]) -> set[int]:
 
 def _home(environment: Mapping[str, str]) -> str:
     home = environment.get("HOME") or ""
-    if home.startswith("/") and (os.geteuid() or not _is_of_user(home)):
+    if home.startswith("/") and (os.geteuid() or not _is_of_another_user(home)):
         return home
     try:
         return pwd.getpwuid(os.geteuid()).pw_dir
@@ -101,7 +101,7 @@ def _home(environment: Mapping[str, str]) -> str:
         raise OSError(text) from None
 
 
-def _is_of_user(folder: str) -> bool:
+def _is_of_another_user(folder: str) -> bool:
     """Whether a folder belongs to a user other than root."""
     try:
         return Path(folder).stat().st_uid != 0
