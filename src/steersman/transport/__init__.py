@@ -17,8 +17,8 @@ from steersman.transport.addresses import (
     join_host_port as join_host_port,
     local_address as local_address,
 )
+from steersman.transport.exchange_response import ExchangeResponse as ExchangeResponse
 from steersman.transport.in_process_transport import (
-    ExchangeResponse as ExchangeResponse,
     InProcessResponse as InProcessResponse,
     InProcessTransport as InProcessTransport,
 )

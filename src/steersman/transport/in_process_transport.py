@@ -12,14 +12,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterable, AsyncIterator, Callable
-from typing import Any, Protocol, Self
+from collections.abc import AsyncIterable, Callable
+from typing import Any
 
 from multidict import CIMultiDict, CIMultiDictProxy
 
 from steersman.aio import Channel, ChannelClosed, ChannelFull, Closable, OwnedTasks
-from steersman.errors import ConnectionFailed, DeadlineExceeded, ProtocolError
+from steersman.errors import ConnectionFailed, DeadlineExceeded
 from steersman.transport.buffered_response import BufferedResponse
+from steersman.transport.exchange_response import ExchangeResponse, too_long
 from steersman.transport.peer import set_peer
 from steersman.transport.protocol import DEFAULT_TIMEOUT, MAX_BODY, Handler, Pushing
 from steersman.wire import HttpRequest, describe_request
@@ -30,33 +31,7 @@ _PIECES_HELD = 4
 _log = logging.getLogger("steersman.transport")
 
 #: Takes a piece of a body, nothing at its end, or the error that ended it.
-Tell = Callable[[bytes | ConnectionFailed], None]
-
-
-class Receiving(Protocol):
-    """The client's side of an exchange, from which a body is read."""
-
-    request: HttpRequest
-
-    def receive_all(self) -> bytes | None:
-        """Return what is left of a body that has arrived whole; None for any other."""
-        ...
-
-    def receive_nowait(self) -> bytes | None:
-        """Return the next piece if it is there, nothing at the end of the body, and None if it has to be awaited."""
-        ...
-
-    async def receive(self) -> bytes:
-        """Return the next piece, or nothing at the end of the body."""
-        ...
-
-    async def close(self) -> None:
-        """End the exchange."""
-        ...
-
-    def late(self) -> DeadlineExceeded:
-        """The error of an exchange that took too long."""
-        ...
+TakePiece = Callable[[bytes | ConnectionFailed], None]
 
 
 class InProcessTransport(Closable):
@@ -131,7 +106,7 @@ class InProcessTransport(Closable):
         finally:
             del self._answering[asyncio.current_task()]
         if len(body) > MAX_BODY:
-            raise _too_long(request, MAX_BODY)
+            raise too_long(request, MAX_BODY)
         return BufferedResponse(answer.status, CIMultiDictProxy(CIMultiDict(answer.headers)), body)
 
     def _check_open(self, request: HttpRequest) -> None:
@@ -156,7 +131,7 @@ class InProcessTransport(Closable):
 class _Exchange:
     """One request and its response, between the client's task and the server's."""
 
-    __slots__ = ("_body", "_pieces", "_read", "_tell", "_whole", "head", "request", "task")
+    __slots__ = ("_body", "_pieces", "_read", "_take_piece", "_whole", "head", "request", "task")
 
     def __init__(self, request: HttpRequest, loop: asyncio.AbstractEventLoop) -> None:
         self.request = request
@@ -168,7 +143,7 @@ class _Exchange:
         #: The pieces of a streamed body.
         self._pieces: Channel[bytes] | None = None
         #: Takes the pieces in place of the channel.
-        self._tell: Tell | None = None
+        self._take_piece: TakePiece | None = None
         self._whole = False
 
     async def serve(self, handler: Handler) -> None:
@@ -196,8 +171,8 @@ class _Exchange:
         finally:
             if self._pieces is not None:
                 self._pieces.close()
-            if self._tell is not None:
-                self._tell(b"" if self._whole else self.broken("during the response"))
+            if self._take_piece is not None:
+                self._take_piece(b"" if self._whole else self.broken("during the response"))
             if not self.head.done():
                 self.head.set_exception(self.broken("without a response"))
 
@@ -215,18 +190,18 @@ class _Exchange:
                 await finish()
 
     async def _send(self, piece: bytes, into: Channel[bytes]) -> None:
-        if self._tell is not None:
-            self._tell(piece)
+        if self._take_piece is not None:
+            self._take_piece(piece)
             return
         await into.send(piece)
-        if self._tell is not None:
+        if self._take_piece is not None:
             # `forward` was called while this piece waited for room.
-            self._forward_held(self._tell)
+            self._forward_held(self._take_piece)
 
     def _push(self, piece: bytes) -> bool:
         """Take a piece without a turn of the server's task, if there is room for it."""
-        if self._tell is not None:
-            self._tell(piece)
+        if self._take_piece is not None:
+            self._take_piece(piece)
             return True
         if len(piece) > _PIECE_MAX or self._pieces is None:
             return False
@@ -236,20 +211,20 @@ class _Exchange:
             return False
         return True
 
-    def forward(self, tell: Tell) -> None:
-        """Pass each piece to ``tell`` as it comes; see `InProcessResponse.forward`."""
+    def forward(self, take_piece: TakePiece) -> None:
+        """Pass each piece to ``take_piece`` as it comes; see `InProcessResponse.forward`."""
         try:
-            if self._forward_held(tell):
-                tell(b"")
+            if self._forward_held(take_piece):
+                take_piece(b"")
             else:
-                self._tell = tell
+                self._take_piece = take_piece
         except ConnectionFailed as error:
-            tell(error)
+            take_piece(error)
 
-    def _forward_held(self, tell: Tell) -> bool:
+    def _forward_held(self, take_piece: TakePiece) -> bool:
         """Pass on the buffered pieces. Returns whether the body has ended."""
         while piece := self.receive_nowait():
-            tell(piece)
+            take_piece(piece)
         return piece is not None
 
     def receive_all(self) -> bytes | None:
@@ -316,108 +291,15 @@ async def _joined(body: AsyncIterable[bytes]) -> bytes:
             await finish()
 
 
-def _too_long(request: HttpRequest, limit: int) -> ProtocolError:
-    return ProtocolError(
-        f"{describe_request(request)}: the response is longer than {limit} bytes; request less at a time"
-    )
-
-
-class ExchangeResponse(Closable):
-    """A response whose exchange is in this process; see `Response`."""
-
-    __slots__ = ("_deadline", "_exchange", "headers", "status")
-
-    def __init__(
-        self, exchange: Receiving, status: int, headers: CIMultiDictProxy[str], *, deadline: float | None
-    ) -> None:
-        self._exchange = exchange
-        self._deadline = deadline
-        self.status = status
-        self.headers = headers
-
-    async def read(self, limit: int = MAX_BODY) -> bytes:
-        """Read the whole body; raise ProtocolError if it is longer than `limit` bytes."""
-        if (rest := self._exchange.receive_all()) is not None:
-            if len(rest) > limit:
-                raise _too_long(self._exchange.request, limit)
-            return rest
-        pieces: list[bytes] = []
-        size = 0
-        async for piece in self.chunks():
-            size += len(piece)
-            if size > limit:
-                await self.close()
-                raise _too_long(self._exchange.request, limit)
-            pieces.append(piece)
-        return b"".join(pieces)
-
-    def chunks(self, *, idle_timeout: float | None = None) -> AsyncIterator[bytes]:
-        """Read the body as it arrives; see `Response.chunks`."""
-        return _Chunks(self._exchange, idle_timeout, self._deadline)
-
-    async def close(self) -> None:
-        """End the exchange, and wait until it has ended."""
-        await self._exchange.close()
-
-    def __repr__(self) -> str:
-        request = self._exchange.request
-        return f"<{type(self).__name__} {self.status} to {request.method} {request.path}>"
-
-
 class InProcessResponse(ExchangeResponse):
     """A response from a server in this process; see `Response`."""
 
     __slots__ = ()
 
-    def forward(self, tell: Tell) -> None:
-        """Pass each piece to ``tell`` as it comes, then nothing at the end of the body, or the error that ended it.
+    def forward(self, take_piece: TakePiece) -> None:
+        """Pass each piece to ``take_piece`` as it comes, then nothing at the end of the body, or the error that ended it.
 
-        ``tell`` must not block. It replaces `read` and `chunks`, and the server does not wait for its client.
+        ``take_piece`` must not block. It replaces `read` and `chunks`, and the server does not wait for its client.
         """
         assert isinstance(self._exchange, _Exchange)
-        self._exchange.forward(tell)
-
-
-class _Chunks:
-    """The body of a response, piece by piece."""
-
-    __slots__ = ("_deadline", "_exchange", "_idle_timeout")
-
-    def __init__(self, exchange: Receiving, idle_timeout: float | None, deadline: float | None) -> None:
-        self._exchange = exchange
-        self._idle_timeout = idle_timeout
-        self._deadline = deadline
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> bytes:
-        # Most bodies are there as soon as their head is: then no timer is needed.
-        piece = self._exchange.receive_nowait()
-        if piece is None:
-            piece = await self._awaited()
-        if not piece:
-            raise StopAsyncIteration
-        return piece
-
-    async def _awaited(self) -> bytes:
-        deadline = self._deadline
-        idle = False
-        if self._idle_timeout is not None:
-            silent = asyncio.get_running_loop().time() + self._idle_timeout
-            idle = deadline is None or silent < deadline
-            deadline = silent if idle else deadline
-        try:
-            async with asyncio.timeout_at(deadline):
-                return await self._exchange.receive()
-        except TimeoutError:
-            await self._exchange.close()
-            if not idle:
-                raise self._exchange.late() from None
-            tried = describe_request(self._exchange.request)
-            raise DeadlineExceeded(
-                f"{tried}: no data for {self._idle_timeout:g} s; the connection may be dead"
-            ) from None
-        except asyncio.CancelledError:
-            await self._exchange.close()
-            raise
+        self._exchange.forward(take_piece)
