@@ -2,8 +2,8 @@
 
 Guarantees
 - A field's Python name is a legal identifier, never a keyword, and never hides a name that the generated class needs.
-- The same API name always gets the same Python name, whatever else the class holds. If two API names of one class
-  collide, the one that is its own Python name keeps it and the other gets a number.
+- The same API name gets the same Python name in every class, unless two names of one class collide: then the one that is
+  its own Python name keeps it, and the other gets a number.
 """
 
 from __future__ import annotations
@@ -113,6 +113,15 @@ def class_name(wanted: str, taken: Iterable[str]) -> str:
     return name
 
 
+#: Groups with dots that kube-apiserver itself serves, in any version.
+_KUBERNETES_NAMES = """
+    admissionregistration apiextensions apiregistration authentication authorization certificates coordination
+    discovery events flowcontrol.apiserver internal.apiserver meta networking node rbac.authorization resource
+    scheduling storage storagemigration
+"""
+_KUBERNETES_GROUPS = frozenset(f"{name}.k8s.io" for name in _KUBERNETES_NAMES.split())
+
+
 def module_name(group: str, version: str) -> str:
     """The module of a group-version: ``core_v1``, ``apps_v1``, ``rbac_v1``, ``cert_manager_io_v1``.
 
@@ -127,12 +136,3 @@ def module_name(group: str, version: str) -> str:
         short = group
     name = _NOT_A_WORD.sub("_", f"{short}_{version}").strip("_").lower()
     return f"group_{name}" if name[0].isdigit() else name
-
-
-#: Groups with dots that kube-apiserver itself serves, in any version.
-_KUBERNETES_NAMES = """
-    admissionregistration apiextensions apiregistration authentication authorization certificates coordination
-    discovery events flowcontrol.apiserver internal.apiserver meta networking node rbac.authorization resource
-    scheduling storage storagemigration
-"""
-_KUBERNETES_GROUPS = frozenset(f"{name}.k8s.io" for name in _KUBERNETES_NAMES.split())
