@@ -27,7 +27,7 @@ from steersman.kinds.apps_v1 import Deployment, DeploymentStatus, ReplicaSet, Re
 from steersman.kinds.core_v1 import Pod
 from steersman.kinds.meta_v1 import LabelSelector
 from steersman.objects import ObjectMeta, controller_of, find_condition, owner_reference, replace
-from steersman.testing.workload_controllers import deployment_status, pods, rollouts
+from steersman.testing.workload_controllers import deployment_annotations, deployment_status, pods, rollouts
 from steersman.testing.workload_controllers.claims import adopters, candidates, claim
 from steersman.testing.workload_controllers.hashes import canonical, template_hash
 from steersman.testing.workload_controllers.workload_reconciler import WorkloadReconciler
@@ -162,11 +162,11 @@ class _Rollout:
     async def _write(self, status: DeploymentStatus, *, revision: str | None = None) -> bool:
         owner = self._owner
         annotations = owner.metadata.annotations or {}
-        renamed = revision is not None and annotations.get(rollouts.REVISION) != revision
+        renamed = revision is not None and annotations.get(deployment_annotations.REVISION) != revision
         if status == owner.status and not renamed:
             return False
         if renamed and revision is not None:
-            owner.metadata.annotations = {**annotations, rollouts.REVISION: revision}
+            owner.metadata.annotations = {**annotations, deployment_annotations.REVISION: revision}
         owner.status = status
         await self._ctx.client.update(owner, subresource="status")
         return True
@@ -175,8 +175,8 @@ class _Rollout:
         """Sync the annotations of the newest ReplicaSet and the Deployment."""
         owner = self._owner
         present = new.metadata.annotations or {}
-        number = max(map(rollouts.revision, self._old), default=0) + 1
-        wanted = rollouts.new_annotations(owner, present, number)
+        number = max(map(deployment_annotations.revision, self._old), default=0) + 1
+        wanted = deployment_annotations.new_annotations(owner, present, number)
         if wanted != present or (new.spec.min_ready_seconds or 0) != (owner.spec.min_ready_seconds or 0):
             new.metadata.annotations = wanted
             new.spec.min_ready_seconds = owner.spec.min_ready_seconds
@@ -187,13 +187,14 @@ class _Rollout:
             message = f'Found new replica set "{new.metadata.name}"'
             status = deployment_status.progressing(owner, "True", "FoundNewReplicaSet", message, utc_now())
         return (
-            status != (owner.status or DeploymentStatus()) or _revision(owner) != present.get(rollouts.REVISION)
-        ) and (await self._write(status, revision=present.get(rollouts.REVISION)))
+            status != (owner.status or DeploymentStatus())
+            or _revision(owner) != present.get(deployment_annotations.REVISION)
+        ) and (await self._write(status, revision=present.get(deployment_annotations.REVISION)))
 
     async def _create(self) -> bool:
         """Create the ReplicaSet of the newest template."""
         ctx, owner = self._ctx, self._owner
-        new = self._new_set(max(map(rollouts.revision, self._old), default=0) + 1)
+        new = self._new_set(max(map(deployment_annotations.revision, self._old), default=0) + 1)
         size = rollouts.new_size(owner, self._old, 0)
         new.spec.replicas = size
         name = new.metadata.name
@@ -218,7 +219,7 @@ class _Rollout:
         if deployment_status.has_deadline(owner):
             message = f'Created new replica set "{name}"'
             status = deployment_status.progressing(owner, "True", "NewReplicaSetCreated", message, utc_now())
-        await self._write(status, revision=(new.metadata.annotations or {})[rollouts.REVISION])
+        await self._write(status, revision=(new.metadata.annotations or {})[deployment_annotations.REVISION])
         return True
 
     def _new_set(self, number: int) -> ReplicaSet:
@@ -237,7 +238,7 @@ class _Rollout:
                 name=f"{prefix}-{digest}",
                 namespace=owner.metadata.namespace,
                 labels=dict(labels),
-                annotations=rollouts.new_annotations(owner, {}, number) | rollouts.size_annotations(owner),
+                annotations=deployment_annotations.new_annotations(owner, {}, number) | _sizes_of(owner),
                 owner_references=[owner_reference(owner)],
             ),
             spec=ReplicaSetSpec(
@@ -273,7 +274,7 @@ class _Rollout:
 
     async def _resize(self, replica_set: ReplicaSet, size: int, *, always: bool = False) -> bool:
         owner, before = self._owner, rollouts.replicas(replica_set)
-        annotations = {**(replica_set.metadata.annotations or {}), **rollouts.size_annotations(owner)}
+        annotations = {**(replica_set.metadata.annotations or {}), **_sizes_of(owner)}
         if before == size and (not always or annotations == replica_set.metadata.annotations):
             return False
         replica_set.spec.replicas, replica_set.metadata.annotations = size, annotations
@@ -290,11 +291,15 @@ class _Rollout:
         if limit is None or limit == _UNLIMITED:
             return False
         alive = [replica_set for replica_set in self._old if replica_set.metadata.deletion_timestamp is None]
-        alive.sort(key=lambda replica_set: (rollouts.revision(replica_set), rollouts.age(replica_set)))
+        alive.sort(key=lambda replica_set: (deployment_annotations.revision(replica_set), rollouts.age(replica_set)))
         gone = [replica_set for replica_set in alive[: max(0, len(alive) - limit)] if _is_spent(replica_set)]
         for replica_set in gone:
             await self._ctx.client.delete(replica_set, missing_ok=True)
         return bool(gone)
+
+
+def _sizes_of(owner: Deployment) -> dict[str, str]:
+    return deployment_annotations.size_annotations(rollouts.replicas(owner), rollouts.maximum(owner))
 
 
 def _is_spent(replica_set: ReplicaSet) -> bool:
@@ -304,4 +309,4 @@ def _is_spent(replica_set: ReplicaSet) -> bool:
 
 
 def _revision(owner: Deployment) -> str | None:
-    return (owner.metadata.annotations or {}).get(rollouts.REVISION)
+    return (owner.metadata.annotations or {}).get(deployment_annotations.REVISION)

@@ -13,25 +13,12 @@ from datetime import UTC, datetime
 
 from steersman.kinds.apps_v1 import Deployment, ReplicaSet
 from steersman.objects import scaled_value
+from steersman.testing.workload_controllers.deployment_annotations import desired_size, maximum_size
 from steersman.testing.workload_controllers.hashes import canonical
 
-REVISION = "deployment.kubernetes.io/revision"
-HISTORY = "deployment.kubernetes.io/revision-history"
-DESIRED = "deployment.kubernetes.io/desired-replicas"
-MAXIMUM = "deployment.kubernetes.io/max-replicas"
+#: The label that tells the Pods of a Deployment's ReplicaSets apart.
 HASH = "pod-template-hash"
-#: Annotations of a Deployment that are not copied to its ReplicaSets.
-_OWN = frozenset(
-    {
-        "kubectl.kubernetes.io/last-applied-configuration",
-        "deprecated.deployment.rollback.to",
-        REVISION,
-        HISTORY,
-        DESIRED,
-        MAXIMUM,
-    }
-)
-_HISTORY_CHARACTERS = 2000
+#: The age of a ReplicaSet without a creation time: it counts as the oldest.
 _NEVER = datetime.min.replace(tzinfo=UTC)
 
 
@@ -43,6 +30,11 @@ def replicas(owner: Deployment | ReplicaSet) -> int:
 def total(sets: Iterable[ReplicaSet]) -> int:
     """The requested number of Pods of several ReplicaSets."""
     return sum(map(replicas, sets))
+
+
+def name_of(replica_set: ReplicaSet) -> str:
+    """The name of a ReplicaSet."""
+    return replica_set.metadata.name or ""
 
 
 def available(replica_set: ReplicaSet) -> int:
@@ -57,15 +49,7 @@ def active(sets: Iterable[ReplicaSet]) -> list[ReplicaSet]:
 
 def age(replica_set: ReplicaSet) -> tuple[datetime, str]:
     """A sort key for ReplicaSets, from old to new."""
-    return replica_set.metadata.creation_timestamp or _NEVER, replica_set.metadata.name or ""
-
-
-def revision(replica_set: ReplicaSet) -> int:
-    """The revision of a ReplicaSet; 0 if it has none."""
-    try:
-        return int((replica_set.metadata.annotations or {}).get(REVISION, "0"))
-    except ValueError:
-        return 0
+    return replica_set.metadata.creation_timestamp or _NEVER, name_of(replica_set)
 
 
 def is_rolling(owner: Deployment) -> bool:
@@ -91,6 +75,11 @@ def fenceposts(owner: Deployment) -> tuple[int, int]:
     return most, min(fewer, replicas(owner))
 
 
+def maximum(owner: Deployment) -> int:
+    """How many Pods a Deployment may have: those requested, and the surge."""
+    return replicas(owner) + fenceposts(owner)[0]
+
+
 def find_new(owner: Deployment, sets: Iterable[ReplicaSet]) -> ReplicaSet | None:
     """The oldest ReplicaSet with the template of the Deployment."""
     wanted = canonical(owner.spec.template)
@@ -112,7 +101,7 @@ def new_size(owner: Deployment, sets: Iterable[ReplicaSet], new: int) -> int:
     """How many Pods the new ReplicaSet, which has ``new`` now, may request."""
     if not is_rolling(owner):
         return replicas(owner)
-    room = replicas(owner) + fenceposts(owner)[0] - total(sets)
+    room = maximum(owner) - total(sets)
     return new if room <= 0 else new + min(room, replicas(owner) - new)
 
 
@@ -121,8 +110,8 @@ def old_sizes(owner: Deployment, new: ReplicaSet, old: Sequence[ReplicaSet]) -> 
 
     Unhealthy Pods are removed first: they serve nothing and would block the rollout.
     """
-    sizes = {replica_set.metadata.name or "": replicas(replica_set) for replica_set in sorted(active(old), key=age)}
-    healthy = {replica_set.metadata.name or "": available(replica_set) for replica_set in active(old)}
+    sizes = {name_of(replica_set): replicas(replica_set) for replica_set in sorted(active(old), key=age)}
+    healthy = {name_of(replica_set): available(replica_set) for replica_set in active(old)}
     least = replicas(owner) - fenceposts(owner)[1]
     # What the new ReplicaSet still misses must not be paid for by the old ones.
     missing_of_new = replicas(new) - available(new)
@@ -153,22 +142,23 @@ def scaled_sizes(owner: Deployment, new: ReplicaSet | None, old: Sequence[Replic
     everything = [*old, *([new] if new is not None else [])]
     busy = active(everything)
     if len(busy) <= 1:
-        chosen = busy[0] if busy else new if new is not None else max(old, key=age, default=None)
-        return {} if chosen is None else {chosen.metadata.name or "": replicas(owner)}
+        newest = new if new is not None else max(old, key=age, default=None)
+        chosen = busy[0] if busy else newest
+        return {} if chosen is None else {name_of(chosen): replicas(owner)}
     if new is not None and _is_saturated(owner, new):
-        return {replica_set.metadata.name or "": 0 for replica_set in active(old)}
+        return {name_of(replica_set): 0 for replica_set in active(old)}
     return _proportions(owner, busy) if is_rolling(owner) else {}
 
 
 def _is_saturated(owner: Deployment, new: ReplicaSet) -> bool:
     """Whether the new ReplicaSet has all Pods, all available, and was sized for this number (``IsSaturated``)."""
     wanted = replicas(owner)
-    return replicas(new) == available(new) == wanted and (new.metadata.annotations or {}).get(DESIRED) == str(wanted)
+    return replicas(new) == available(new) == wanted and desired_size(new) == wanted
 
 
 def _proportions(owner: Deployment, busy: list[ReplicaSet]) -> dict[str, int]:
     """The sizes that keep the shares of ReplicaSets in a rollout (``GetReplicaSetProportion``); the largest gets the rest."""
-    allowed = replicas(owner) + fenceposts(owner)[0] if replicas(owner) > 0 else 0
+    allowed = maximum(owner) if replicas(owner) > 0 else 0
     to_add, added = allowed - total(busy), 0
     # Largest first; of equal size, new ones grow and old ones shrink first.
     ordered = sorted(sorted(busy, key=age, reverse=to_add > 0), key=replicas, reverse=True)
@@ -178,9 +168,9 @@ def _proportions(owner: Deployment, busy: list[ReplicaSet]) -> dict[str, int]:
         if to_add not in {0, added}:
             fraction, left = _fraction(owner, replica_set), to_add - added
             share = min(fraction, left) if to_add > 0 else max(fraction, left)
-        sizes[replica_set.metadata.name or ""] = replicas(replica_set) + share
+        sizes[name_of(replica_set)] = replicas(replica_set) + share
         added += share
-    first = ordered[0].metadata.name or ""
+    first = name_of(ordered[0])
     sizes[first] = max(0, sizes[first] + to_add - added)
     return sizes
 
@@ -189,42 +179,14 @@ def _fraction(owner: Deployment, replica_set: ReplicaSet) -> int:
     """How many Pods a ReplicaSet gains or loses by its share, rounded half up (``getReplicaSetFraction``)."""
     if replicas(owner) == 0:
         return -replicas(replica_set)
-    before = _number(replica_set, MAXIMUM) or (owner.status.replicas if owner.status is not None else 0) or 0
+    before = maximum_size(replica_set) or (owner.status.replicas if owner.status is not None else 0) or 0
     if before == 0:
         return 0
-    size = replicas(replica_set) * (replicas(owner) + fenceposts(owner)[0]) / before
+    size = replicas(replica_set) * maximum(owner) / before
     return math.floor(size + 0.5) - replicas(replica_set)
-
-
-def _number(replica_set: ReplicaSet, annotation: str) -> int | None:
-    text = (replica_set.metadata.annotations or {}).get(annotation, "")
-    return int(text) if text.isdecimal() else None
 
 
 def is_scaled(owner: Deployment, sets: Iterable[ReplicaSet]) -> bool:
     """Whether the Deployment was scaled since its ReplicaSets were last sized."""
-    wanted = [_number(replica_set, DESIRED) for replica_set in active(sets)]
+    wanted = [desired_size(replica_set) for replica_set in active(sets)]
     return any(size is not None and size != replicas(owner) for size in wanted)
-
-
-def size_annotations(owner: Deployment) -> dict[str, str]:
-    """The annotations in which a ReplicaSet records the Deployment's size."""
-    return {DESIRED: str(replicas(owner)), MAXIMUM: str(replicas(owner) + fenceposts(owner)[0])}
-
-
-def new_annotations(owner: Deployment, present: dict[str, str], number: int) -> dict[str, str]:
-    """The annotations of the new ReplicaSet, whose revision is ``number`` or higher."""
-    inherited = {name: text for name, text in (owner.metadata.annotations or {}).items() if name not in _OWN}
-    annotations = present | inherited
-    before = present.get(REVISION, "")
-    if before and not before.isdecimal():
-        return annotations
-    if int(before or 0) >= number:
-        return annotations
-    annotations[REVISION] = str(number)
-    if before:
-        history = [*filter(None, present.get(HISTORY, "").split(",")), before]
-        while len(",".join(history)) > _HISTORY_CHARACTERS and len(history) > 1:
-            del history[0]
-        annotations[HISTORY] = ",".join(history)
-    return annotations
