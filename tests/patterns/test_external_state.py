@@ -8,7 +8,8 @@ from samples.site import Site, SiteSpec
 from steersman import Key, ObjectMeta
 from steersman.patterns import Wait
 from steersman.patterns.external import Absent, Broken, ExternalKey, Present, Working
-from steersman.patterns.external.entries import Deleted, InFlight, Inquiry, Missing, Raised, Start, There, Timing
+from steersman.patterns.external.entries import Deleted, Inquiry, Missing, Raised, Start, There, Timing
+from steersman.patterns.external.in_flight import InFlight
 from steersman.patterns.external.state import ExternalState
 
 NOT_FOUND = (

@@ -121,23 +121,21 @@ class Finished(msgspec.Struct, frozen=True):
     note: str = ""
 
 
-#: So many dropped objects are remembered for longer than necessary, and as many again as are remembered with reason.
-_EXPIRED = 64
-
-
 class Entry:
     """What is known about the external object of one Kubernetes object, the request, and the work on both.
 
     Guarantees
-    - Only `ExternalState` changes an entry.
+    - Only `ExternalState` and its `Timers` change an entry.
     - While ``known`` is "unknown", the fields ``found`` and ``matches`` are left from an earlier answer and mean nothing.
     - ``made`` and ``made_until`` change together.
     """
 
-    __slots__ = (
-        "again_at", "asked", "awaits_lookup", "backoff", "busy", "changed_at", "changes", "debounced_until", "deleted", "deletion_tried", "doubted", "due",
-        "ending_until", "failed_at", "failure", "forgotten", "found", "goal", "hurried", "key", "known", "known_at", "known_for", "lookup_timed_out", "lost_until", "made",
-        "made_until", "matches", "obj", "overtaken_until", "periodic_lookups", "seen_at", "timer_at", "trace", "version", "work",
+    __slots__ = (  # noqa: RUF023 - one line for each group of __init__
+        "key", "obj", "version", "goal", "asked", "awaits_lookup", "changes", "trace", "forgotten",
+        "known", "known_for", "known_at", "seen_at", "found", "matches",
+        "lost_until", "ending_until", "overtaken_until", "doubted", "made", "made_until", "deletion_tried", "deleted",
+        "failure", "failed_at", "backoff", "hurried", "lookup_timed_out", "busy",
+        "work", "due", "changed_at", "debounced_until", "again_at", "periodic_lookups", "timer_at",
     )  # fmt: skip
 
     def __init__(self, key: ExternalKey, obj: Any, version: Version, backoff: Backoff) -> None:
@@ -292,31 +290,6 @@ class Entry:
         self.backoff.reset()
         self.ending_until = NEVER
         self.deleted = self.doubted = False
-
-
-class InFlight:
-    """Until when requests for dropped objects may still take effect, by uid. Memory is bounded by those that may."""
-
-    __slots__ = ("_limit", "_until")
-
-    def __init__(self) -> None:
-        self._until: dict[str, float] = {}
-        self._limit = _EXPIRED
-
-    def __len__(self) -> int:
-        return len(self._until)
-
-    def add(self, uid: str, until: float, now: float) -> None:
-        """Remember an object; forget those whose time has passed, if there may be many."""
-        if len(self._until) >= self._limit:
-            # Seldom: a look at all of them for each would be quadratic when many objects are deleted at once.
-            self._until = {each: when for each, when in self._until.items() if when > now}
-            self._limit = 2 * len(self._until) + _EXPIRED
-        self._until[uid] = until
-
-    def take(self, uid: str) -> float:
-        """Forget an object; returns until when a request for it may take effect."""
-        return self._until.pop(uid, NEVER)
 
 
 def are_equal(one: Any, other: Any) -> bool:

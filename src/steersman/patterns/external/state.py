@@ -34,7 +34,6 @@ from steersman.patterns.external.entries import (
     Entry,
     Finished,
     Goal,
-    InFlight,
     Inquiry,
     Judge,
     Missing,
@@ -48,6 +47,7 @@ from steersman.patterns.external.entries import (
     Work,
     are_equal,
 )
+from steersman.patterns.external.in_flight import InFlight
 from steersman.patterns.external.messages import Messages
 from steersman.patterns.external.timers import Timers
 
