@@ -70,7 +70,7 @@ def served(definition: Definition, record: Record) -> Record:
     conversion.from_stored(tree)
     tree["kind"], tree["apiVersion"] = definition.gvk.kind, definition.gvk.api_version
     # The answer to a dry run may hold only its kind.
-    return record._replace(value=encode_stored(tree) if "metadata" in tree else _encode(tree))
+    return record.with_value(encode_stored(tree) if "metadata" in tree else _encode(tree))
 
 
 def decode_served(definition: Definition, record: Record) -> dict[str, Any]:

@@ -249,7 +249,7 @@ class WebhookVersions:
                 self._read(tree)
             for at, tree in zip(portion, await self._webhook.converted(trees, self._version), strict=True):
                 self._prune(tree, self._version)
-                converted[at] = self._keep(records[at], records[at]._replace(value=encode_stored(tree)))
+                converted[at] = self._keep(records[at], records[at].with_value(encode_stored(tree)))
         return [record for record in converted if record is not None]
 
     async def storable(self, tree: Tree) -> None:

@@ -16,14 +16,24 @@ from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
 from typing import NamedTuple, Protocol
 
+import msgspec
 
-class Record(NamedTuple):
-    """A value with the revisions at which its key was created and last changed."""
+
+class Record(msgspec.Struct, frozen=True, gc=False):
+    """A value with the revisions at which its key was created and last changed.
+
+    A store holds one for each object, and one `Change` for each write that it remembers. Neither can be part of a cycle,
+    so the cyclic garbage collector skips them: its pauses do not grow with the store.
+    """
 
     key: str
     value: bytes
     created: int
     modified: int
+
+    def with_value(self, value: bytes) -> Record:
+        """Another value in place of this one."""
+        return Record(self.key, value, self.created, self.modified)
 
 
 class Page(NamedTuple):
@@ -36,7 +46,7 @@ class Page(NamedTuple):
     remaining: int
 
 
-class Change(NamedTuple):
+class Change(msgspec.Struct, frozen=True, gc=False):
     """A change of a key at a revision; without a value it was deleted."""
 
     key: str

@@ -127,7 +127,7 @@ async def _try(context: VerbContext, request: ServerRequest, record: Record, opt
         await context.make_storable(obj)
         value = encode_served(definition, obj)
         if options.is_dry_run:
-            dry = await context.readable(record._replace(value=value))
+            dry = await context.readable(record.with_value(value))
             return Outcome(dry, uid, is_gone=decision.kind == "end", is_marked=True)
         put = context.storage.put(record.key, value, expect=record.modified, ttl=definition.ttl)
         record = await context.readable(await put)
@@ -140,4 +140,4 @@ async def _try(context: VerbContext, request: ServerRequest, record: Record, opt
     if loses_finalizers:
         refuse_lost_version(definition, record, options)
     revision = await remove(context, record, old)
-    return Outcome(record._replace(modified=revision), uid, is_gone=True, is_marked=False)
+    return Outcome(Record(record.key, record.value, record.created, revision), uid, is_gone=True, is_marked=False)

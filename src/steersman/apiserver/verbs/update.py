@@ -300,7 +300,7 @@ class Change:
         if value is None:
             return await context.readable(record)
         if self._options.dry_run:
-            return await context.readable(record._replace(value=value))
+            return await context.readable(record.with_value(value))
         put = context.storage.put(record.key, value, expect=record.modified, ttl=context.definition.ttl)
         return await context.readable(await put)
 
@@ -319,7 +319,7 @@ class Change:
         value = encode_served(context.definition, obj)
         if not self._options.dry_run:
             await remove(context, record, deleted)
-        return await context.readable(record._replace(value=value))
+        return await context.readable(record.with_value(value))
 
     def _uid_conflict(self, why: str) -> Exception:
         definition, info = self._context.definition, self._request.info

@@ -113,7 +113,7 @@ class Feed:
             return
         key = change.key
         prefix = key[: key.index("/", key.index("/") + 1) + 1]
-        watched = WatchedChange(*change)
+        watched = WatchedChange(change.key, change.revision, change.record, change.previous)
         self.window(prefix).append(watched)
         self._size += watched.size
         if self._size > self._history_bytes:

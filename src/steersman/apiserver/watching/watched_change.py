@@ -46,18 +46,17 @@ def fields_of(definition: Definition, record: Record) -> dict[str, str]:
     return {field: read(tree) for field, read in definition.selectable.items()}
 
 
-class WatchedChange:
+class WatchedChange(msgspec.Struct, gc=False, eq=False):
     """A change of an object: `record` is the new state, `previous` the old one."""
 
-    __slots__ = ("_fields", "_labels", "key", "previous", "record", "revision")
-
-    def __init__(self, key: str, revision: int, record: Record | None, previous: Record | None) -> None:
-        self.key = key
-        self.revision = revision
-        self.record = record
-        self.previous = previous
-        self._labels: dict[bool, dict[str, str]] = {}
-        self._fields: dict[tuple[bool, Hashable], dict[str, str]] = {}
+    key: str
+    revision: int
+    record: Record | None
+    previous: Record | None
+    _labels: dict[bool, dict[str, str]] = msgspec.field(default_factory=dict[bool, dict[str, str]])
+    _fields: dict[tuple[bool, Hashable], dict[str, str]] = msgspec.field(
+        default_factory=dict[tuple[bool, Hashable], dict[str, str]]
+    )
 
     @property
     def size(self) -> int:

@@ -21,7 +21,7 @@ def _service(record: Record) -> Record:
     obj: dict[str, Any] = msgspec.json.decode(record.value)
     if obj["spec"].get("type") == "ExternalName":
         obj["spec"].pop("internalTrafficPolicy", None)
-    return record._replace(value=msgspec.json.encode(obj))
+    return record.with_value(msgspec.json.encode(obj))
 
 
 ON_READ: Final[Mapping[GroupVersionKind, Callable[[Record], Record]]] = {

@@ -113,7 +113,7 @@ async def answer_scale(context: VerbContext, request: ServerRequest) -> ServerRe
     shown = scale_of(definition, obj)
     if request.info.verb == "get" and definition.custom:
         _check_replicas(definition, obj)
-    return answer(request, form.one(record._replace(value=encode_stored(shown))))
+    return answer(request, form.one(record.with_value(encode_stored(shown))))
 
 
 def _check_replicas(definition: Definition, obj: Tree) -> None:
