@@ -103,7 +103,7 @@ class TableForm(Form):
     def page(self, records: Iterable[Record], meta: ListMetadata) -> bytes:
         """A table of many rows."""
         printed = super().page(records, meta)
-        if columns_of(self.definition)[-1] is not CREATED_COLUMN or not printed.endswith(_NO_ROWS):
+        if not _is_created(self.definition, columns_of(self.definition)[-1]) or not printed.endswith(_NO_ROWS):
             return printed
         # kube-apiserver prints null for kinds without their own columns.
         return printed.removesuffix(b"[]}\n") + b"null}\n"
@@ -115,7 +115,7 @@ class TableForm(Form):
             b',"annotations":{"k8s.io/initial-events-end":"true"}' if ends_initial else b"",
         )
         blank: Tree = {"metadata": {"name": ""}} | blank_object(self.definition)
-        cells = tuple(_blank_cell(column, blank) for column in columns_of(self.definition))
+        cells = tuple(_blank_cell(self.definition, column, blank) for column in columns_of(self.definition))
         held = b'{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":%b}' % metadata
         row = TableRow(cells=cells, object=None if self._include == "None" else held)
         return self._printed(Table(columns=self._columns(), rows=(row,), resource_version=str(revision)))
@@ -167,9 +167,14 @@ def _escaped(printed: bytes) -> bytes:
     return printed.replace(b"<", b"\\u003c").replace(b">", b"\\u003e")
 
 
-def _blank_cell(column: Column, blank: Tree) -> Any:
+def _is_created(definition: Definition, column: Column) -> bool:
+    """Whether this is the server's own column Created At, and not one that a custom definition names so."""
+    return column.name == CREATED_COLUMN.name and not definition.custom
+
+
+def _blank_cell(definition: Definition, column: Column, blank: Tree) -> Any:
     """The cell of an object without values."""
-    if column is CREATED_COLUMN:
+    if _is_created(definition, column):
         return _ZERO_TIME
     return None if column is CUSTOM_AGE_COLUMN else _cell(column, blank)
 
