@@ -8,6 +8,7 @@ Guarantees
 
 from __future__ import annotations
 
+import gc
 import os
 import selectors
 import signal
@@ -76,6 +77,8 @@ class Branches:
             os.close(writing)
             self._running[reading] = _Branch(pid, label)
             return False
+        # A collection here would touch, and so copy, all memory of the process that forked.
+        gc.freeze()
         os.close(reading)
         for descriptor in self._running:
             os.close(descriptor)

@@ -179,7 +179,6 @@ class Exploration:
                 if self.reference is not None:
                     warm_up(self.scenario, _objects(self.reference), seed=self.seed)
                 # The collector would touch pages that the runs share with this process.
-                gc.collect()
                 gc.freeze()
                 gc.disable()
                 work(lambda result: outer.send(msgspec.json.encode(result)))
