@@ -12,6 +12,7 @@ from collections.abc import Iterable
 import msgspec
 
 from steersman.cache.stored_object import StoredObject
+from steersman.errors import UNREADABLE
 
 
 class StoredCondition(msgspec.Struct, frozen=True, rename="camel"):
@@ -39,7 +40,7 @@ def condition_of(stored: StoredObject, condition: str) -> StoredCondition | None
     """The condition of this type; None if the object does not have it."""
     try:
         status = _DECODER.decode(stored.raw).status
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except UNREADABLE:
         return None
     conditions = status.conditions if status is not None else None
     return next((entry for entry in conditions or () if entry.type == condition), None)

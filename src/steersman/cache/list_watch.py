@@ -19,6 +19,7 @@ from steersman.cache.statistics import ScopeStatistics
 from steersman.cache.stored_object import StoredObject
 from steersman.client import RawReads, RawWatch
 from steersman.errors import (
+    UNREADABLE,
     ApiError,
     BadRequest,
     ConnectionFailed,
@@ -402,7 +403,7 @@ class ListWatch:
 def _mark(raw: bytes) -> Mark:
     try:
         metadata = _bookmark_decoder.decode(raw).metadata
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except UNREADABLE:
         metadata = None
     if metadata is None or not metadata.resource_version:
         raise ProtocolError("the server sent a bookmark without a resourceVersion")

@@ -8,7 +8,7 @@ from typing import Any, Generic, NamedTuple, TypeVar, cast
 import msgspec
 from msgspec import UNSET
 
-from steersman.errors import DecodeError
+from steersman.errors import UNREADABLE, DecodeError
 from steersman.objects import GroupVersionKind, Key, Kind, Object, PartialObjectMetadata, Unstructured, decode
 from steersman.wire import group_version_path, key_of, quote_segment
 
@@ -92,7 +92,7 @@ def holds_object(body: bytes, kind: str = "") -> bool:
     """Whether the bytes are a Kubernetes object, of ``kind`` if one is given."""
     try:
         described = _described_decoder.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except UNREADABLE:
         return False
     return not kind or described.kind in {kind, ""}
 
@@ -120,7 +120,7 @@ def is_gone(body: bytes) -> bool:
     """
     try:
         last = _deleted_decoder.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except UNREADABLE:
         return False
     metadata = last.metadata
     if last.kind == "Status" or metadata.deletion_timestamp is None:

@@ -17,7 +17,7 @@ import msgspec
 from steersman.client.bindings import Binding, VerbCall, bind_kind
 from steersman.client.request_sender import RequestSender
 from steersman.client.unserved_kinds import name_not_served
-from steersman.errors import ApiError, ApiStatus, KindNotServed, NotFound, ProtocolError, StatusError
+from steersman.errors import UNREADABLE, ApiError, ApiStatus, KindNotServed, NotFound, ProtocolError, StatusError
 from steersman.objects import GroupVersion, GroupVersionKind, GroupVersionResource, Kind, Unstructured
 from steersman.wire import (
     AGGREGATED_DISCOVERY,
@@ -166,7 +166,7 @@ class Discovery:
         body = await self._get(target, tried)
         try:
             return msgspec.json.decode(body, type=dict[str, Any])
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        except UNREADABLE:
             raise ProtocolError(
                 f"{tried} of {self._server}: the response of {len(body)} bytes is not a JSON object"
             ) from None

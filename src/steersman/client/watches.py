@@ -20,7 +20,7 @@ from steersman.aio import Closable
 from steersman.client.bindings import Binding, VerbCall
 from steersman.client.request_sender import RequestSender, forget_context
 from steersman.client.results import Added, Bookmark, Deleted, Modified, Undecodable, WatchEvent
-from steersman.errors import ApiError, DeadlineExceeded, DecodeError, ProtocolError
+from steersman.errors import UNREADABLE, ApiError, DeadlineExceeded, DecodeError, ProtocolError
 from steersman.transport import Response
 from steersman.wire import (
     FrameSplitter,
@@ -176,7 +176,7 @@ class Watch(Closable, Generic[T]):
     def _bookmark(self, raw: bytes) -> Bookmark:
         try:
             metadata = _bookmark_decoder.decode(raw).metadata
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        except UNREADABLE:
             metadata = None
         if metadata is None:
             raise ProtocolError(f"{self._tried}: the server sent a bookmark without a resourceVersion")

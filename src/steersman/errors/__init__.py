@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from typing import NamedTuple, cast
 
 from steersman.errors.status import (
+    UNREADABLE as UNREADABLE,
     ApiStatus as ApiStatus,
     StatusCause as StatusCause,
     StatusDetails as StatusDetails,

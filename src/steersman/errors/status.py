@@ -60,6 +60,10 @@ class ApiStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_
         return self.details.retry_after_seconds if self.details is not None else 0
 
 
+#: What msgspec raises for bytes that it cannot decode: not only its own errors.
+UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+
+
 class _Head(msgspec.Struct, rename="camel"):
     # no defaults: a document without kind and apiVersion is not a Status
     kind: str
@@ -76,7 +80,7 @@ def decode_status(raw: bytes) -> ApiStatus | None:
     try:
         head = _head_decoder.decode(raw)
         return _decoder.decode(raw) if head.kind == "Status" and head.api_version == "v1" else None
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except UNREADABLE:
         return None
 
 

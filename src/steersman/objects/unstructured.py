@@ -7,7 +7,7 @@ from typing import Any, TypeVar, cast
 
 import msgspec
 
-from steersman.errors import DecodeError
+from steersman.errors import UNREADABLE, DecodeError
 from steersman.objects.difference import as_read, encode, to_json
 from steersman.objects.document import is_partial, origin_of, raw_of
 from steersman.objects.hints import declared_hints
@@ -50,7 +50,7 @@ class Unstructured:
         tree: Any = None
         try:
             tree = msgspec.json.decode(raw)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        except UNREADABLE as error:
             problem = str(error)
         # raised outside of the handler: a UnicodeDecodeError contains the text, which may be secret
         if problem:

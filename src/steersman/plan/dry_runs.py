@@ -15,7 +15,7 @@ from urllib.parse import unquote
 
 import msgspec
 
-from steersman.errors import ApiError
+from steersman.errors import UNREADABLE, ApiError
 from steersman.wire import JSON, HttpRequest, ResourcePath, describe_request, parse_path
 
 Tree: TypeAlias = dict[str, Any]
@@ -84,7 +84,7 @@ def tree_of(request: HttpRequest) -> Any:
         return {}
     try:
         return msgspec.json.decode(request.body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except UNREADABLE:
         raise NotTried("the body is not JSON, and a plan sends only what it can parse") from None
 
 

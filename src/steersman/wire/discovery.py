@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import msgspec
 
-from steersman.errors import ProtocolError
+from steersman.errors import UNREADABLE, ProtocolError
 from steersman.objects import GroupVersion, GroupVersionKind, GroupVersionResource, Kind
 
 T = TypeVar("T")
@@ -177,7 +177,7 @@ _api_versions_decoder = msgspec.json.Decoder(_ApiVersions)
 def _decode(decoder: "msgspec.json.Decoder[T]", body: bytes, what: str) -> T:
     try:
         return decoder.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except UNREADABLE as error:
         raise ProtocolError(f"the server's response of {len(body)} bytes is not a valid {what}: {error}") from None
 
 

@@ -14,7 +14,7 @@ from typing import Literal, cast
 
 import msgspec
 
-from steersman.errors import ProtocolError
+from steersman.errors import UNREADABLE, ProtocolError
 
 FrameType = Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"]
 
@@ -95,7 +95,7 @@ def decode_frame(frame: bytes) -> WatchFrame:
     """Parse one frame without decoding its object; raises ProtocolError if it is not a watch event."""
     try:
         event = _event_decoder.decode(frame)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except UNREADABLE as error:
         # the frame is not shown: it may contain a Secret
         raise ProtocolError(f"the server sent an invalid watch frame of {len(frame)} bytes: {error}") from None
     if event.type not in _TYPES:

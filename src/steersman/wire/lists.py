@@ -8,7 +8,7 @@ Guarantees
 
 import msgspec
 
-from steersman.errors import ProtocolError
+from steersman.errors import UNREADABLE, ProtocolError
 from steersman.objects import GroupVersionKind, Key
 
 #: This many pages in a row may be empty: a server may filter after it has cut a page.
@@ -71,7 +71,7 @@ def split_list(body: bytes) -> RawList:
     """Parse a list without decoding its items; raises ProtocolError if it is not a list."""
     try:
         page = _list_decoder.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except UNREADABLE as error:
         # the body is not shown: it may contain Secrets
         raise ProtocolError(f"the server's response of {len(body)} bytes is not a list: {error}") from None
     meta = page.metadata
@@ -152,7 +152,7 @@ def key_of(raw: bytes) -> Key:
     """Parse the key of an object from its bytes; both parts are empty if it cannot be read."""
     try:
         metadata = _named_decoder.decode(raw).metadata
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except UNREADABLE:
         return Key("", "")
     return Key(metadata.namespace or "", metadata.name or "")
 
@@ -160,5 +160,5 @@ def key_of(raw: bytes) -> Key:
 def _kind_of(raw: bytes) -> str:
     try:
         return _kinded_decoder.decode(raw).kind
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except UNREADABLE:
         return ""

@@ -7,7 +7,7 @@ import re
 
 import msgspec
 
-from steersman.errors import ProtocolError
+from steersman.errors import UNREADABLE, ProtocolError
 
 
 class _Info(msgspec.Struct, rename="camel"):
@@ -46,7 +46,7 @@ def parse_version(body: bytes) -> ServerVersion:
     """Parse the response of `/version`."""
     try:
         info = _decoder.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except UNREADABLE as error:
         raise ProtocolError(f"the response of /version is not a Kubernetes version: {error}") from None
     numbers = _GIT_VERSION.match(info.git_version)
     return ServerVersion(

@@ -24,6 +24,7 @@ from steersman.apiserver.registry.definition import Tree
 from steersman.apiserver.storage import Record
 from steersman.apiserver.webhooks import CallFailed, WebhookCaller, WebhookTarget
 from steersman.apiserver.webhooks.reviews import kind_problem
+from steersman.errors import UNREADABLE
 from steersman.golang import cannot_unmarshal, json_problem, json_type, quoted
 
 KEPT_MAX: Final = 32 * 1024 * 1024
@@ -107,7 +108,7 @@ def _objects(body: bytes, uid: str, version: str) -> list[Any]:
     """The converted objects in an answer. Raises `CallFailed`."""
     try:
         tree: Any = decode_tree(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except UNREADABLE as error:
         why = json_problem(body, error, "ConversionReview")
         raise CallFailed(f"couldn't get version/kind; json parse error: {why}") from None
     review = cast("Tree", tree) if isinstance(tree, dict) else {}

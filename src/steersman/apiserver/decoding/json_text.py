@@ -15,6 +15,7 @@ import msgspec
 from steersman.apiserver.go_types.reader import Unreadable
 from steersman.apiserver.go_types.text import Text
 from steersman.apiserver.json_trees import check_names, check_values, decode_large_numbers, decode_tree
+from steersman.errors import UNREADABLE
 from steersman.golang import json_syntax_problem, readable_json, too_large_number
 from steersman.patches import MAX_DEPTH, TooDeep, check_depth
 
@@ -38,7 +39,7 @@ def read_json(json: bytes, sent: bytes, twice: list[str]) -> Text:
         tree = decode_tree(json)
         if json.count(b"{") + json.count(b"[") > MAX_DEPTH:
             check_depth(tree)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, TooDeep):
+    except (*UNREADABLE, TooDeep):
         problem = json_syntax_problem(json, depth=MAX_DEPTH)
         if problem is not None:
             raise Unrecognized(_NOT_PARSED.format(problem)) from None

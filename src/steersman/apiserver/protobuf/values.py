@@ -17,11 +17,10 @@ from datetime import UTC, datetime, timedelta
 from math import isfinite, isnan
 from typing import Any, NamedTuple
 
-import msgspec
-
 from steersman.apiserver.errors import unnamed
 from steersman.apiserver.go_types import scalars
 from steersman.apiserver.json_trees import decode_tree
+from steersman.errors import UNREADABLE
 from steersman.golang.protobuf import BYTES, VARINT, Malformed, int32, int64, walk
 from steersman.objects import format_time
 from steersman.patches import TooDeep, check_depth
@@ -142,7 +141,7 @@ def document(data: bytes, start: int, stop: int, *_: Any, message: str) -> Any:
     try:
         tree = decode_tree(raw)
         check_depth(tree)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, TooDeep) as error:
+    except (*UNREADABLE, TooDeep) as error:
         raise Malformed(f"proto: {message}: {error}") from None
     return tree
 

@@ -29,6 +29,7 @@ from steersman.apiserver.verbs.options import not_a_number, read_version, refuse
 from steersman.apiserver.verbs.responses import answer_records
 from steersman.apiserver.watching.pace import Pace
 from steersman.apiserver.watching.selection import Selection, check_syntax
+from steersman.errors import UNREADABLE
 from steersman.golang import json_problem
 from steersman.objects.field_problems import FieldProblem, problem
 from steersman.transport import ServerResponse
@@ -240,7 +241,7 @@ class Listing:
         try:
             msgspec.json.decode(raw)
             token = read_written(parse_pairs(raw), _TOKEN).tree
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        except UNREADABLE as error:
             raise _bad_token(f": {json_problem(raw, error, 'storage.continueToken')}") from None
         except Unreadable as error:
             raise _bad_token(f": {error}") from None

@@ -28,7 +28,7 @@ from steersman.apiserver.verbs.object_names import check_name, take_namespace
 from steersman.apiserver.verbs.options import WriteOptions, write_options
 from steersman.apiserver.verbs.responses import answer_object
 from steersman.apiserver.verbs.update import Change
-from steersman.errors import ApiStatus, StatusDetails
+from steersman.errors import UNREADABLE, ApiStatus, StatusDetails
 from steersman.golang import cannot_unmarshal, json_problem, json_type, printed_value
 from steersman.objects import GroupKind
 from steersman.objects.field_problems import invalid as invalid_field
@@ -127,7 +127,7 @@ def read_patch(
 def _parse(body: bytes, prefix: str, untyped: str) -> Any:
     try:
         tree = parse_json(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, PatchError) as error:
+    except (*UNREADABLE, PatchError) as error:
         raise bad_request(f"{prefix}{json_problem(body, error, 'map[string]interface {}', untyped=untyped)}") from None
     return tree
 

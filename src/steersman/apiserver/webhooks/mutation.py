@@ -24,6 +24,7 @@ from steersman.apiserver.webhooks.hook_call import HookPlugin, call_hook, chosen
 from steersman.apiserver.webhooks.json_patches import apply_patch, completed
 from steersman.apiserver.webhooks.matches import Subject, converted, subject_of
 from steersman.apiserver.webhooks.targets import CallFailed
+from steersman.errors import UNREADABLE
 from steersman.golang import printed_json, quoted
 from steersman.patches import PatchError, growth_of, json_equal
 
@@ -96,7 +97,7 @@ class MutatingWebhooks(HookPlugin):
             return False
         try:
             operations = await self._workers.run(partial(_operations, verdict.patch), size=len(verdict.patch))
-        except (msgspec.DecodeError, PatchError, UnicodeDecodeError, RecursionError) as error:
+        except (*UNREADABLE, PatchError) as error:
             raise CallFailed(f"received undecodable patch in webhook response: {error}") from None
         if not operations:
             return False

@@ -20,7 +20,7 @@ from steersman.apiserver.errors import RequestRejected
 from steersman.apiserver.registry.definition import Definition, Tree
 from steersman.apiserver.webhooks.matches import Subject
 from steersman.apiserver.webhooks.targets import CallFailed
-from steersman.errors import ApiStatus
+from steersman.errors import UNREADABLE, ApiStatus
 from steersman.golang import cannot_unmarshal, json_problem, json_type, quoted
 from steersman.objects import AdmissionRequest, AdmissionReview, GroupVersionResource, UserInfo
 from steersman.wire import first_values
@@ -201,7 +201,7 @@ def _parsed(body: bytes) -> Tree:
         tree: Any = msgspec.json.decode(body) if body.lstrip().startswith(b"{") else _parsed_yaml(body)
     except (UnreadableYaml, RequestRejected) as error:
         raise _failed(f"couldn't get version/kind; json parse error: {error}") from None
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except UNREADABLE as error:
         why = json_problem(body, error, "AdmissionReview")
         raise _failed(f"couldn't get version/kind; json parse error: {why}") from None
     if tree is None:

@@ -12,6 +12,7 @@ from steersman.client.foreign_changes import explains, explains_deletion
 from steersman.client.request_sender import RequestSender
 from steersman.client.stages.observers import Before, Write, WriteObserver
 from steersman.errors import (
+    UNREADABLE,
     ApiStatus,
     ConnectionFailed,
     DecodeError,
@@ -227,7 +228,7 @@ def _gone(body: bytes) -> str:
         if status.kind == "Status":
             return status.details.uid if status.details is not None else ""
         return msgspec.json.decode(body, type=_Last).metadata.uid
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except UNREADABLE:
         return ""
 
 
