@@ -229,3 +229,9 @@ def test_values_are_never_changed():
     value = {"tags": ["a", "b"], "keyed": [{"k": "a"}]}
     assert said(schema, value) == []
     assert value == {"tags": ["a", "b"], "keyed": [{"k": "a"}]}
+
+
+def test_equal_neighbors_are_sorted():
+    numbers = ruled({"type": "array", "items": NUMBER, "maxItems": 5}, "self.isSorted()")
+    assert said(numbers, [1, 1, 2]) == []
+    assert said(numbers, [2, 1, 1]) == [("<nil>", "Invalid value: failed rule: self.isSorted()")]

@@ -134,6 +134,16 @@ def test_a_default_that_is_not_there_is_no_problem():
     assert quick_check(schema)([{"port": 1}, {"port": 1, "protocol": "UDP"}])
 
 
+@pytest.mark.parametrize(
+    "value", [True, False, 0, 1, -1, 1.0, 1.5, 2**63, "", "true", "1", None, [], [1], {}, {"a": True}]
+)
+@pytest.mark.parametrize("type_", ["boolean", "integer", "number", "string", "array", "object"])
+def test_the_quick_check_accepts_no_value_of_another_type(type_, value):
+    inner = {"items": {"type": "boolean"}} if type_ == "array" else {}
+    schema = {"type": type_, **inner} | ({"additionalProperties": {"type": "integer"}} if type_ == "object" else {})
+    assert not quick_check(schema)(value) or validate_tree(schema, value) == []
+
+
 class Node(Struct):
     name: Annotated[str, MaxLength(3)]
     children: list[Node] | None = None
