@@ -55,6 +55,8 @@ class Blueprint(msgspec.Struct, frozen=True, kw_only=True):
     sources: tuple[Source, ...]
     reconciler: Reconciler[Any]
     options: ControllerOptions
+    #: Earlier names of the controller, whose status and finalizers it takes over.
+    formerly: tuple[str, ...] = ()
     #: Kinds that it creates, changes and deletes, beside those that it owns.
     writes: tuple[KindLike, ...] = ()
     #: Those of them that it writes in other namespaces than that of the reconciled object.

@@ -146,6 +146,8 @@ def blueprint_of(given: Blueprint | SupportsBlueprint, others: Iterable[Blueprin
     for other in others:
         if other.name != blueprint.name and other.primary.gvk().group_kind == blueprint.primary.gvk().group_kind:
             _refuse_fights(other, blueprint)
+            _refuse_present_name(other, blueprint)
+            _refuse_present_name(blueprint, other)
     return blueprint
 
 
@@ -250,6 +252,14 @@ def _refuse_fights(one: Blueprint, two: Blueprint) -> None:
                 f"{names} both create {child.kind} children for a {kind}, and each would prune the other's; create all of"
                 " them in one controller, or give the second its own kind to reconcile"
             )
+
+
+def _refuse_present_name(one: Blueprint, two: Blueprint) -> None:
+    if one.name in two.formerly:
+        raise ValueError(
+            f'controller {two.name} has formerly=("{one.name}",), but controller {one.name} of the same manager also reconciles'
+            f" {kind_name(one.primary)}, and would lose its conditions and its finalizer to it; remove {one.name} from formerly="
+        )
 
 
 def _made(blueprint: Blueprint) -> list[GroupKind]:

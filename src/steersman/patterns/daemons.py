@@ -21,6 +21,8 @@ from collections.abc import Awaitable, Callable, Generator, Iterable
 from contextlib import contextmanager
 from typing import Any, Generic, TypeAlias, TypeVar
 
+import msgspec
+
 from steersman.aio import Backoff, Supervisor, randomness
 from steersman.client import Verbs
 from steersman.controller import (
@@ -39,9 +41,9 @@ from steersman.controller import (
 )
 from steersman.errors import is_exit
 from steersman.objects import Key, Object, to_json
-from steersman.patterns.machine.finalizer_names import default_finalizer
+from steersman.patterns.machine.finalizer_names import default_finalizers
 from steersman.patterns.machine.finalizers import add_finalizer, check_finalizer, check_retired, remove_finalizer
-from steersman.patterns.machine.signatures import place_of
+from steersman.patterns.machine.signatures import check_formerly, place_of
 from steersman.telemetry import FailureLog, error_words, user_frames
 
 _log = logging.getLogger("steersman.patterns")
@@ -252,6 +254,7 @@ class Daemon(Generic[T]):
         function: DaemonFunction[T],
         *,
         name: str,
+        formerly: tuple[str, ...],
         finalizer: str,
         retired_finalizers: tuple[str, ...],
         declare: Callable[[ControllerBuilder[Any]], Any] | None,
@@ -259,6 +262,7 @@ class Daemon(Generic[T]):
         self._kind = kind
         self._function = function
         self._name = name
+        self._formerly = formerly
         self._finalizer = finalizer
         self._retired = retired_finalizers
         self._declare = declare
@@ -278,7 +282,7 @@ class Daemon(Generic[T]):
         async def reconcile(ctx: Context, request: Request) -> Done | RequeueAfter:
             return await self._reconcile(ctx, request, runs)
 
-        return builder.run_with(reconcile)
+        return msgspec.structs.replace(builder.run_with(reconcile), formerly=self._formerly)
 
     async def _reconcile(self, ctx: Context, request: Request, runs: DaemonRuns[T]) -> Done | RequeueAfter:
         obj = await ctx.client.find(self._kind, request.key)
@@ -300,16 +304,17 @@ class Daemon(Generic[T]):
         return Done()
 
     def _finalizers(self, ctx: Context) -> list[str]:
-        """The finalizer, followed by the defaults of the manager's former names."""
-        kind = self._kind.gvk()
-        names = (default_finalizer(kind, manager, self._name) for manager in ctx.client.field_managers)
-        return [self._finalizer] if self._finalizer else list(names)
+        """The finalizer, followed by the defaults under former names of the manager and of the daemon."""
+        if self._finalizer:
+            return [self._finalizer]
+        return list(default_finalizers(self._kind.gvk(), ctx.client.field_managers, (self._name, *self._formerly)))
 
 
 def daemon(
     kind: type[T],
     *,
     name: str = "",
+    formerly: Iterable[str] = (),
     finalizer: str = "",
     retired_finalizers: Iterable[str] = (),
     declare: Callable[[ControllerBuilder[Any]], Any] | None = None,
@@ -327,8 +332,8 @@ def daemon(
     ``run.object`` is the object as last seen, ``await run.changed()`` waits for a change of its spec, and ``run.client``
     writes while this process leads. The function is cancelled when the object is deleted.
 
-    The finalizer takes its name from ``name``, which is that of the kind and the function by default. To rename a daemon, pass
-    the old finalizer as ``retired_finalizers``: Steersman removes it.
+    The finalizer takes its name from ``name``, which is that of the kind and the function by default. After a rename, list the
+    earlier names as ``formerly``: Steersman removes their finalizers, and those in ``retired_finalizers``.
     """
     where = place_of("daemon", kind, more="")
     check_finalizer(finalizer, where)
@@ -349,6 +354,7 @@ def daemon(
             kind,
             function,
             name=controller,
+            formerly=check_formerly(formerly, controller, where),
             finalizer=finalizer,
             retired_finalizers=retired,
             declare=declare,

@@ -51,6 +51,8 @@ class OperatorOptions(TypedDict, total=False):
     retired: Iterable[KindLike | ChildKind]
     #: The controller's name; the kind's name by default.
     name: str
+    #: Earlier names of the controller: it takes over their conditions, status fields and finalizers.
+    formerly: Iterable[str]
     #: The condition that it sets, for a second operator of the same kind. On another program's kind it sets none, unless this
     #: names one with a domain, such as "example.com/Ready".
     ready: str
@@ -198,6 +200,7 @@ def _machine(
         children,
         state,
         name=options.get("name", ""),
+        formerly=options.get("formerly", ()),
         title=_name(function),
         words=first_line(function),
         ready=options.get("ready", ""),

@@ -144,7 +144,9 @@ def blueprint_of(machine: Machine) -> Blueprint:
     written = tuple(child.kind for child in produced)
     across = tuple(child.kind for child in produced if child.across_namespaces)
     conditions = machine.graph.conditions if machine.graph.reports else ()
-    return msgspec.structs.replace(blueprint, writes=written, across_namespaces=across, conditions=conditions)
+    return msgspec.structs.replace(
+        blueprint, formerly=machine.formerly, writes=written, across_namespaces=across, conditions=conditions
+    )
 
 
 class _Reconcile:
@@ -366,11 +368,9 @@ class _Reconcile:
         if stopped is not None:
             return await self._still_there(draft, stopped)
         if other := await drop_finalizers(self._ctx, self._obj, self._finalizers):
-            left = f"waits for field manager {other}, which set finalizer {self._finalizers.shared}; {_EARLIER_NAME}"
-            return await self._still_there(draft, Stopped("Deleting", left))
+            return await self._still_there(draft, Stopped("Deleting", f"waits for {other}; {_EARLIER_NAME}"))
         self._memory.newly_guarded.pop(self._ctx.request.key, None)
-        own = {*self._finalizers.own, self._finalizers.shared}
-        if self._metrics is not None and set(self._obj.metadata.finalizers or ()) <= own:
+        if self._metrics is not None and set(self._obj.metadata.finalizers or ()) <= set(self._finalizers.all):
             self._metrics.gone(self._ctx.request)
         return Done()
 
@@ -440,7 +440,7 @@ class _Reconcile:
     def _draft(self) -> StatusDraft:
         graph = self._graph
         known = (*graph.conditions, graph.suspended, graph.looping)
-        draft = StatusDraft(self._ctx, self._obj, known, silent=not graph.reports)
+        draft = StatusDraft(self._ctx, self._obj, known, formerly=self._machine.formerly, silent=not graph.reports)
         if self._metrics is not None:
             before = draft.present.get(self._graph.ready, {})
             ready = before.get("status") == "True" and before.get("observedGeneration", -1) == self._obj.generation

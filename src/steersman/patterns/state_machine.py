@@ -121,6 +121,7 @@ class MachineOptions(TypedDict, total=False):
     children: Iterable[KindLike | ChildKind]
     retired: Iterable[KindLike | ChildKind]
     name: str
+    formerly: Iterable[str]
     finalizer: str
     retired_finalizers: Iterable[str]
     ordered_deletion: bool
@@ -149,6 +150,7 @@ class StateMachine(Generic[T]):
     - ``ordered_deletion``: when the object is deleted, delete children in the reverse order of states, each after the later ones
       are gone.
     - ``name`` of the controller and ``ready``, the summary condition: both are for a second machine of the same kind.
+    - ``formerly``: earlier names of the controller, whose conditions, status fields and finalizers it takes over.
     - ``retired_finalizers``: finalizers that an earlier version set under other names.
 
     On a kind of another program, Steersman writes no conditions unless ``ready`` and the conditions of the states have a domain:
@@ -193,6 +195,7 @@ class StateMachine(Generic[T]):
             graph,
             {node.name: getattr(self, node.name) for node in graph.states},
             name=options.get("name", ""),
+            formerly=options.get("formerly", ()),
             clean_up=getattr(self, graph.finalizer) if graph.finalizer is not None else None,
             finalizer=options.get("finalizer", ""),
             retired_finalizers=options.get("retired_finalizers", ()),

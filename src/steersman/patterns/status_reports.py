@@ -23,7 +23,7 @@ from steersman.objects import Kind, Object, Status, kind_name, to_json
 from steersman.patterns.children import ChildKind, Children
 from steersman.patterns.children.membership import OWNER_UID_LABEL
 from steersman.patterns.children.memory import Memories
-from steersman.patterns.machine.signatures import place_of
+from steersman.patterns.machine.signatures import check_formerly, place_of
 from steersman.patterns.status.conditions import Observations, suspension_of
 from steersman.patterns.status.draft import StatusDraft, status_form
 
@@ -77,6 +77,7 @@ class Report(Generic[T, R]):
         function: Callable[[T, Seen], R],
         *,
         name: str,
+        formerly: tuple[str, ...],
         where: str,
         declare: Callable[[ControllerBuilder[Any]], Any] | None,
     ) -> None:
@@ -84,6 +85,7 @@ class Report(Generic[T, R]):
         self._on = on
         self._function = function
         self._name = name
+        self._formerly = formerly
         self._where = where
         self._declare = declare
         functools.update_wrapper(self, function)
@@ -98,13 +100,13 @@ class Report(Generic[T, R]):
         Memories(self._on).watch(builder)
         if self._declare is not None:
             self._declare(builder)
-        return builder.run_with(self._reconcile)
+        return msgspec.structs.replace(builder.run_with(self._reconcile), formerly=self._formerly)
 
     async def _reconcile(self, ctx: Context, request: Request) -> Done:
         obj = await ctx.client.find(self._kind, request.key)
         if obj is None or suspension_of(obj) is not None:
             return Done()
-        draft = StatusDraft(ctx, obj)
+        draft = StatusDraft(ctx, obj, formerly=self._formerly)
         await draft.begin()
         kinds = [watched.kind for watched in self._on.kinds]
         seen = Seen(obj, await self._owned(ctx, obj), kinds=kinds, where=self._where)
@@ -160,6 +162,7 @@ def reports(
     *,
     on: Iterable[KindLike | ChildKind] = (),
     name: str = "",
+    formerly: Iterable[str] = (),
     declare: Callable[[ControllerBuilder[Any]], Any] | None = None,
 ) -> Callable[[Callable[[T, Seen], R]], Report[T, R]]:
     """Keep the status of a kind up to date with a function, async or not, of the objects that it sees.
@@ -171,7 +174,8 @@ def reports(
         return SiteStatus(ready_replicas=web.status.ready_replicas if web and web.status else 0)
     ```
 
-    ``on`` names kinds whose objects belong to the reconciled object, whichever program created them.
+    ``on`` names kinds whose objects belong to the reconciled object, whichever program created them. The server records what
+    it writes under ``name``; after a rename, list the earlier names as ``formerly``.
     """
     where = place_of("reports", kind, more="on=(...)")
     if status_form(kind).how == "not":
@@ -200,11 +204,13 @@ def reports(
                 f"{where}: {title} cannot be called with an object and a Seen; write def"
                 f" {title}({kind.__name__.lower()}, seen)"
             ) from None
+        controller = name or f"{kind.__name__.lower()}-status"
         return Report(
             kind,
             watched,
             function,
-            name=name or f"{kind.__name__.lower()}-status",
+            name=controller,
+            formerly=check_formerly(formerly, controller, where),
             where=f"{where}: {title}",
             declare=declare,
         )

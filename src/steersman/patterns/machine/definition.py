@@ -9,10 +9,10 @@ from steersman.controller import ControllerBuilder, Source
 from steersman.objects import Object
 from steersman.patterns.children import Children, Outputs
 from steersman.patterns.machine.condition_ownership import ready_of
-from steersman.patterns.machine.finalizer_names import Finalizers, default_finalizer, shared_finalizer
+from steersman.patterns.machine.finalizer_names import Finalizers, default_finalizers, shared_finalizer
 from steersman.patterns.machine.finalizers import check_finalizer, check_retired
 from steersman.patterns.machine.graph import MachineGraph, StateNode
-from steersman.patterns.machine.signatures import first_line
+from steersman.patterns.machine.signatures import check_formerly, first_line
 from steersman.patterns.machine.steps import Step
 
 #: The function of a state: ``async def storage(pg, out) -> Next | Wait``.
@@ -30,6 +30,7 @@ class Machine:
         functions: Mapping[str, StateFunction],
         *,
         name: str = "",
+        formerly: Iterable[str] = (),
         clean_up: StateFunction | None = None,
         finalizer: str = "",
         retired_finalizers: Iterable[str] = (),
@@ -44,6 +45,8 @@ class Machine:
         self.functions = dict(functions)
         #: The controller's name.
         self.name = name or kind.__name__.lower()
+        #: Earlier names of the controller, whose status and finalizers it takes over.
+        self.formerly = check_formerly(formerly, self.name, children.where)
         self.clean_up = clean_up
         #: The finalizer that the program chose; empty for the default.
         self.finalizer = check_finalizer(finalizer, children.where)
@@ -62,6 +65,7 @@ class Machine:
         function: StateFunction,
         *,
         name: str = "",
+        formerly: Iterable[str] = (),
         title: str = "",
         words: str = "",
         ready: str = "",
@@ -85,6 +89,7 @@ class Machine:
             graph,
             {title: function},
             name=name,
+            formerly=formerly,
             finalizer=finalizer,
             retired_finalizers=retired_finalizers,
             ordered_deletion=ordered_deletion,
@@ -104,12 +109,13 @@ class Machine:
         """The machine's finalizers in a manager with this name, followed by its earlier names; set only if it needs one."""
         if self.finalizer:
             return Finalizers(self.finalizer, self.retired_finalizers)
-        kind, (name, *formerly) = self.kind.gvk(), managers
-        current, shared = default_finalizer(kind, name, self.name), shared_finalizer(kind, self.name)
+        kind, names = self.kind.gvk(), (self.name, *self.formerly)
+        current, *former = default_finalizers(kind, managers, names)
         retired = tuple(finalizer for finalizer in self.retired_finalizers if finalizer != current)
-        former = tuple(default_finalizer(kind, former_name, self.name) for former_name in formerly)
-        is_known = shared == current or shared in retired
-        return Finalizers(current, retired, former, "" if is_known else shared)
+        former = tuple(finalizer for finalizer in former if finalizer not in retired)
+        shared = dict.fromkeys(shared_finalizer(kind, name) for name in names)
+        known = {current, *retired, *former}
+        return Finalizers(current, retired, former, tuple(name for name in shared if name not in known))
 
     @property
     def labels_states(self) -> bool:

@@ -19,7 +19,7 @@ from steersman.patterns.machine.finalizers import add_finalizer, has_finalizer, 
 def is_guarded(obj: Object, names: Finalizers) -> bool:
     """Whether an object has a finalizer for which this machine cleans up."""
     present = obj.metadata.finalizers
-    return bool(present) and any(name in present for name in (*names.own, names.shared))
+    return bool(present) and any(name in present for name in names.all)
 
 
 async def set_finalizer(
@@ -32,21 +32,27 @@ async def set_finalizer(
         obj = await add_finalizer(ctx.client, obj, names.current)
         memory.note_finalizer(obj)
     leaving = list(names.retired)
-    earlier = [name for name in (*names.former, names.shared) if has_finalizer(obj, name)]
-    if earlier and has_finalizer(obj, names.current) and memory.gives_up_first(obj.uid):
-        own = await _own_entries(ctx, obj) if names.shared in earlier else b""
-        leaving += [name for name in earlier if name != names.shared or added_by(own, name)]
+    former, shared = _present(obj, names.former), _present(obj, names.shared)
+    if (former or shared) and has_finalizer(obj, names.current) and memory.gives_up_first(obj.uid):
+        own = await _own_entries(ctx, obj) if shared else b""
+        leaving += [*former, *(name for name in shared if added_by(own, name))]
     return await remove_finalizer(ctx.client, obj, *leaving) if leaving else obj
 
 
 async def drop_finalizers(ctx: Context, obj: Object, names: Finalizers) -> str:
-    """Remove the finalizers after the clean-up. Returns the other program whose finalizer stays; empty without one."""
-    other, leaving = "", list(names.own)
-    if has_finalizer(obj, names.shared):
-        other = await _other_owner(ctx, obj, names.shared)
-        leaving += [] if other else [names.shared]
+    """Remove the finalizers after the clean-up. Returns which one stays and which program set it; empty without one."""
+    stays, leaving = "", list(names.own)
+    for name in _present(obj, names.shared):
+        if other := await _other_owner(ctx, obj, name):
+            stays = f"field manager {other}, which set finalizer {name}"
+        else:
+            leaving.append(name)
     await remove_finalizer(ctx.client, obj, *leaving)
-    return other
+    return stays
+
+
+def _present(obj: Object, names: tuple[str, ...]) -> list[str]:
+    return [name for name in names if has_finalizer(obj, name)]
 
 
 async def _own_entries(ctx: Context, obj: Object) -> bytes:

@@ -26,15 +26,26 @@ class Finalizers(NamedTuple):
     current: str
     #: Finalizers that the program names as those of an earlier version.
     retired: tuple[str, ...] = ()
-    #: The defaults of the manager's former names.
+    #: The defaults under former names, of the manager or of the controller.
     former: tuple[str, ...] = ()
-    #: The default of earlier releases, which other programs may share; empty if the program chose a name.
-    shared: str = ""
+    #: The defaults of earlier releases, which other programs may share; none if the program chose a name.
+    shared: tuple[str, ...] = ()
 
     @property
     def own(self) -> tuple[str, ...]:
         """The finalizers that belong to this program alone."""
         return (self.current, *self.retired, *self.former)
+
+    @property
+    def all(self) -> tuple[str, ...]:
+        """Every finalizer for which this program cleans up."""
+        return (*self.own, *self.shared)
+
+
+def default_finalizers(kind: GroupVersionKind, managers: Iterable[str], controllers: Iterable[str]) -> tuple[str, ...]:
+    """The default names for all names that the manager and the controller have had, today's first."""
+    names = tuple(controllers)
+    return tuple(dict.fromkeys(default_finalizer(kind, manager, name) for manager in managers for name in names))
 
 
 @cache

@@ -6,6 +6,7 @@ Guarantees
 - The same write includes what states set in ``obj.status``. Earlier values stay, even if a reconcile stops early, and if an
   earlier version of the program wrote them in another version of the kind.
 - The first complete reconcile removes conditions that an earlier version of the program set and that no state has anymore.
+- What the program or the controller wrote under an earlier name becomes its own, also if there is nothing new to write.
 - A kind without ``status.conditions`` is never written to.
 """
 
@@ -33,6 +34,7 @@ from steersman.objects import (
     wire_names,
 )
 from steersman.patches import MergeSchema, extract_applied_tree as extract_tree
+from steersman.patterns.children.membership import managers_of
 from steersman.patterns.machine.graph import SUSPENDED
 from steersman.patterns.status.conditions import Observation, Observations, condition_trees, cut
 from steersman.patterns.status.merge import merge_changes
@@ -113,10 +115,18 @@ class StatusDraft:
     """The status of one object during one reconcile: make it before any state runs, call `begin` first and `write` last."""
 
     def __init__(
-        self, ctx: Context, obj: Object, known: tuple[str, ...] = (SUSPENDED,), *, silent: bool = False
+        self,
+        ctx: Context,
+        obj: Object,
+        known: tuple[str, ...] = (SUSPENDED,),
+        *,
+        formerly: tuple[str, ...] = (),
+        silent: bool = False,
     ) -> None:
         self._ctx = ctx
         self._obj = obj
+        #: Earlier names of the controller.
+        self._formerly = formerly
         #: Silent: nothing is written, whatever fields the kind has.
         self._form = StatusForm(how="not") if silent else status_form(type(obj))
         self._known = frozenset(known)
@@ -168,6 +178,7 @@ class StatusDraft:
         set_by_hand = self._set_by_hand(after)
         self.taken_away = await self._ours(observations.removed)
         if not self._differs(observations, after, set_by_hand, complete=complete):
+            await self._take_over()  # otherwise an earlier name keeps the fields until something changes
             return False
         try:
             if self._form.how == "apply":
@@ -297,12 +308,26 @@ class StatusDraft:
             raise ConfigError(
                 f'controller {self._ctx.controller} writes a status, which needs a field manager: set Manager(name="...") and keep it'
             )
-        return f"{program}/{self._ctx.controller}"[:_MANAGER_MAX]
+        return self._manager_of(self._ctx.controller)
+
+    def _manager_of(self, controller: str) -> str:
+        return f"{self._ctx.client.field_manager}/{controller}"[:_MANAGER_MAX]
+
+    async def _take_over(self) -> None:
+        """Transfer the fields of earlier names, of the program and of the controller, to the current name."""
+        client, kind, key = internal_client(self._ctx), type(self._obj), self._obj.key
+        await client.take_over(kind, key)
+        if not self._formerly or self._form.how != "apply":
+            return
+        view = await client.view(kind, key)
+        former = {self._manager_of(name) for name in self._formerly} - {self._manager}
+        if view is not None and not former.isdisjoint(managers_of(view)):
+            await client.move_entries(kind, key, former, self._manager)
 
     async def applied(self) -> Tree:
         """What this controller applied to the status, as of the newest known version."""
         if self._own is None:
-            await internal_client(self._ctx).take_over(type(self._obj), self._obj.key)
+            await self._take_over()
             tree = await self._with_managed_fields()
             schema = merge_schema_of(type(self._obj).gvk(), type(self._obj))
             found = extract_tree(tree, manager=self._manager, subresource=self._form.subresource, schema=schema)
