@@ -160,6 +160,59 @@ async def test_a_name_that_is_not_said_stays_a_stranger(client, home, namespace)
     await client.delete(ClusterRole, role)
 
 
+class Races:
+    """A transport that changes an object once, just before a PATCH of it whose body has certain words."""
+
+    def __init__(self, inner, outside, kind, key, words, change):
+        self._inner, self._outside, self._kind, self._key = inner, outside, kind, key
+        self._words, self._change = words, change
+
+    async def send(self, request, **options):
+        here = request.method == "PATCH" and request.path.endswith(f"/{self._key.name}")
+        if self._change is not None and here and self._words in (request.body or b""):
+            change, self._change = self._change, None
+            await self._outside.patch(self._kind, self._key, change)
+        return await self._inner.send(request, **options)
+
+    async def close(self):
+        await self._inner.close()
+
+
+async def test_a_takeover_that_failed_is_repeated(client, home, namespace):
+    """A conflict would otherwise leave a child to its old name until the program starts again."""
+    role = f"role-{name_suffix()}"
+    operator, password = pages(role), Key(namespace, "password")
+    async with managing(client, namespace, operator, OLD) as (manager, _):
+        await drained(client, manager, home.key, 1)
+    change = MergePatch({"metadata": {"annotations": {"raced": "yes"}}})
+    racing = client.with_transport(lambda inner: Races(inner, client, ConfigMap, password, b"managedFields", change))
+    async with managing(racing, namespace, operator, NEW, OLD):
+        raced = {"metadata": {"annotations": {"raced": "yes"}}}
+        await eventually(client, ConfigMap, password, lambda found: NEW in owners(found), has=raced)
+    await client.delete(ClusterRole, role)
+
+
+async def test_a_finalizer_is_given_up_again_after_a_failure(client, home, namespace):
+    """A conflict would otherwise leave the old finalizer on the object until the program starts again."""
+
+    @reconciles(Site)
+    async def guarded(site: Site, out: Outputs) -> Done:
+        return Done()
+
+    @guarded.finalizer
+    async def clean_up(site: Site, out: Outputs) -> Done:
+        return Done()
+
+    async with managing(client, namespace, guarded, OLD) as (manager, _):
+        await drained(client, manager, home.key, 1)
+    change = MergePatch({"metadata": {"finalizers": ["example.com/first", f"{Site.gvk().group}/{OLD}.site"]}})
+    racing = client.with_transport(lambda inner: Races(inner, client, Site, home.key, b'"remove"', change))
+    async with managing(racing, namespace, guarded, NEW, OLD):
+        ours = {"example.com/first", f"{Site.gvk().group}/{NEW}.site"}
+        await eventually(client, Site, home.key, lambda site: set(site.metadata.finalizers or ()) == ours)
+    await client.patch(Site, home.key, MergePatch({"metadata": {"finalizers": None}}))
+
+
 async def test_the_bare_runtime_takes_over_what_it_applied(client, home, namespace):
     async def reconcile(ctx, request):
         site = await ctx.client.find(Site, request.key)

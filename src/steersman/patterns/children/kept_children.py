@@ -44,12 +44,13 @@ async def with_mark_of(
     The mark moves once for each part. While an earlier release runs too, both would otherwise move it forever.
     """
     held = markers_of(view, uid)
-    if all(keeping_part(manager) == part for manager in held) or not memory.moves_mark_first(view.uid, part):
+    leaving = [manager for manager in held if keeping_part(manager) != part]
+    if not leaving:
         return view
-    name = client.field_managers[0]
-    await client.move_entries(
-        kind, view.key, [manager for manager in held if keeping_part(manager) != part], _named(name, part)
-    )
+    with memory.moves_mark_first(view.uid, part) as first:
+        if not first:
+            return view
+        await client.move_entries(kind, view.key, leaving, _named(client.field_managers[0], part))
     return await client.view(kind, view.key)
 
 

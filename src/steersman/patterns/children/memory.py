@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
 from typing import Any, cast
 from weakref import WeakKeyDictionary
 
@@ -81,9 +82,9 @@ class ChildMemory:
         self._asked_at: float | None = None
         self._judged: OrderedDict[ChildIdentity, tuple[tuple[str, str], Readiness]] = OrderedDict()
         self._met: OrderedDict[str, None] = OrderedDict()
-        self._taken_over: OrderedDict[str, None] = OrderedDict()
+        self._taken_over: OrderedDict[str, str] = OrderedDict()
         self._moved: OrderedDict[str, str] = OrderedDict()
-        self._given_up: OrderedDict[str, None] = OrderedDict()
+        self._given_up: OrderedDict[str, frozenset[str]] = OrderedDict()
         #: The uids of owners of which a search by label in all kinds found no far child since the program started.
         self.searched: dict[Key, str] = {}
         #: The uids of owners in deletion whose clean-up is complete.
@@ -135,32 +136,32 @@ class ChildMemory:
             self._met.popitem(last=False)
         return first
 
-    def takes_over_first(self, uid: str) -> bool:
-        """Whether this is the first call with this uid, of a child that a former name of the program owns.
+    @contextmanager
+    def takes_over_first(self, uid: str) -> Generator[bool]:
+        """Whether this is the first block with this uid, of a child that a former name of the program owns.
 
         A child is taken over once. While the former program still runs, both would otherwise take it from each other forever.
+        A block that raises does not count.
         """
-        first = uid not in self._taken_over
-        self._taken_over[uid] = None
-        if len(self._taken_over) > _TAKEN_OVER_MAX:
-            self._taken_over.popitem(last=False)
-        return first
+        with _first(self._taken_over, uid, "", _TAKEN_OVER_MAX) as first:
+            yield first
 
-    def moves_mark_first(self, uid: str, part: str) -> bool:
-        """Whether this is the first call with this uid and part since a call with another part."""
-        first = self._moved.get(uid) != part
-        self._moved[uid] = part
-        if len(self._moved) > _MOVED_MAX:
-            self._moved.popitem(last=False)
-        return first
+    @contextmanager
+    def moves_mark_first(self, uid: str, part: str) -> Generator[bool]:
+        """Whether this is the first block with this uid and part since one with another part, not counting those that raised."""
+        with _first(self._moved, uid, part, _MOVED_MAX) as first:
+            yield first
 
-    def gives_up_first(self, uid: str) -> bool:
-        """Whether this is the first call with this uid, of an owner with a finalizer of an earlier release or name."""
-        first = uid not in self._given_up
-        self._given_up[uid] = None
+    def keeps(self, uid: str, finalizers: Iterable[str]) -> list[str]:
+        """The finalizers of earlier releases or names that an owner has, and that were not given up yet."""
+        given_up = self._given_up.get(uid, frozenset())
+        return [name for name in finalizers if name not in given_up]
+
+    def note_given_up(self, uid: str, finalizers: Iterable[str]) -> None:
+        """Remember finalizers as given up: an earlier release of the program may add them again, forever."""
+        self._given_up[uid] = self._given_up.get(uid, frozenset()).union(finalizers)
         if len(self._given_up) > _GIVEN_UP_MAX:
             self._given_up.popitem(last=False)
-        return first
 
     def was_searched(self, owner: Object) -> bool:
         """Whether a search by label in all kinds has found no child of an owner beyond the reach of a reference."""
@@ -273,8 +274,24 @@ async def taken_over(client: InternalClient, memory: ChildMemory, kind: KindLike
     that a reconcile sees, declared or not, is moved to the current name. Once all objects were reconciled,
     ``formerly=`` can be removed.
     """
-    if len(client.field_managers) < 2 or not memory.takes_over_first(view.uid):
+    if len(client.field_managers) < 2:
         return view
-    if not await client.take_over(kind, view.key):
-        return view
+    with memory.takes_over_first(view.uid) as first:
+        if not first or not await client.take_over(kind, view.key):
+            return view
     return await client.view(kind, view.key)
+
+
+@contextmanager
+def _first(known: OrderedDict[str, str], name: str, value: str, most: int) -> Generator[bool]:
+    """Whether a name has this value for the first time since it had another. A block that raises does not count."""
+    before = known.get(name)
+    known[name] = value
+    if len(known) > most:
+        known.popitem(last=False)
+    try:
+        yield before != value
+    except BaseException:
+        if before != value:
+            known.pop(name, None)
+        raise

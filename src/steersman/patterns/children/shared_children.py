@@ -58,10 +58,11 @@ class Share:
 
     async def _moved(self, kind: KindLike, view: StoredView, old: list[str], part: str) -> StoredView | None:
         # Once for each name: while an earlier release runs too, both would otherwise move its fields forever.
-        if not self._memory.moves_mark_first(f"{view.uid} {part}", " ".join(old)):
-            return view
-        new = f"{self._program}/{part}" if part else self._program
-        await self._client.move_entries(kind, view.key, old, new)
+        with self._memory.moves_mark_first(f"{view.uid} {part}", " ".join(old)) as first:
+            if not first:
+                return view
+            new = f"{self._program}/{part}" if part else self._program
+            await self._client.move_entries(kind, view.key, old, new)
         return await self._client.view(kind, view.key)
 
     async def _is_free(self, manager: str) -> bool:

@@ -5,6 +5,7 @@ Guarantees
 - The default of earlier releases, which other programs may share, is removed only if no other program added it. On a live object,
   Steersman gives it up, so that another program that needs it adds it again under its own name.
 - It is given up once in the life of a controller: while an earlier release of the same program runs too, that one adds it again.
+  A request that failed does not count.
 """
 
 from __future__ import annotations
@@ -32,11 +33,16 @@ async def set_finalizer(
         obj = await add_finalizer(ctx.client, obj, names.current)
         memory.note_finalizer(obj)
     leaving = list(names.retired)
-    former, shared = _present(obj, names.former), _present(obj, names.shared)
-    if (former or shared) and has_finalizer(obj, names.current) and memory.gives_up_first(obj.uid):
-        own = await _own_entries(ctx, obj) if shared else b""
-        leaving += [*former, *(name for name in shared if added_by(own, name))]
-    return await remove_finalizer(ctx.client, obj, *leaving) if leaving else obj
+    earlier = memory.keeps(obj.uid, _present(obj, (*names.former, *names.shared)))
+    if earlier and has_finalizer(obj, names.current):
+        own = await _own_entries(ctx, obj)
+        leaving += [name for name in earlier if name in names.former or added_by(own, name)]
+    else:
+        earlier = []
+    left = await remove_finalizer(ctx.client, obj, *leaving) if leaving else obj
+    if earlier:
+        memory.note_given_up(obj.uid, earlier)
+    return left
 
 
 async def drop_finalizers(ctx: Context, obj: Object, names: Finalizers) -> str:
