@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from samples.postgres import GROUP, Postgres, managed, postgres
+from steersman import MergePatch
 from steersman.controller import Done
 from steersman.patterns import Outputs, StateMachine, finalizer, reconciles, state
+from steersman.testing import eventually
 
 OLD, NEW = f"{GROUP}/databases.postgres", f"{GROUP}/databases.databases"
 
@@ -52,6 +54,26 @@ async def test_an_old_finalizer_goes_from_what_stays_and_from_what_goes(control_
         await operator.drained()
         assert await client.find(Postgres, "stays") is None
         assert machine.cleaned == ["goes", "stays"]
+
+
+async def test_a_retired_finalizer_is_removed_once_while_the_old_release_adds_it_again(control_plane):
+    """Otherwise both releases send requests without end."""
+    client = control_plane.client
+    async with control_plane.running(managed(First())) as old:
+        await client.create(postgres())
+        await old.drained()
+        async with control_plane.running(managed(Second())) as new:
+            await eventually(client, Postgres, "pg", lambda pg: NEW in pg.metadata.finalizers)
+            both = {OLD, NEW}
+            await eventually(client, Postgres, "pg", lambda pg: set(pg.metadata.finalizers) == both)
+            await old.drained()
+            await new.drained()
+            with control_plane.writes() as writes:
+                await client.patch(Postgres, "pg", MergePatch({"metadata": {"labels": {"look": "again"}}}))
+                await old.drained()
+                await new.drained()
+            assert [each for each in writes.by("databases") if each.verb == "patch"] == []
+            assert set((await client.get(Postgres, "pg")).metadata.finalizers) == both
 
 
 async def test_a_machine_that_needs_none_takes_the_old_one_away(control_plane):

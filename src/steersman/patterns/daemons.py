@@ -297,8 +297,9 @@ class Daemon(Generic[T]):
             await remove_finalizer(ctx.client, obj, current, *former, *retired)
             return Done()
         held = await add_finalizer(ctx.client, obj, current)
-        # Once for former names: while the program runs under one of them too, that one adds its finalizer again.
-        held = await remove_finalizer(ctx.client, held, *retired, *([] if runs.has(obj) else former))
+        if not runs.has(obj):
+            # Once: while an earlier release of the program runs too, that one adds its finalizer again.
+            held = await remove_finalizer(ctx.client, held, *retired, *former)
         if held is not None:
             runs.ensure(held, internal_client(ctx).unobserved(), ctx.events)
         return Done()

@@ -32,16 +32,16 @@ async def set_finalizer(
         memory.note_finalizer(obj)
         obj = await add_finalizer(ctx.client, obj, names.current)
         memory.note_finalizer(obj)
-    leaving = list(names.retired)
-    earlier = memory.keeps(obj.uid, _present(obj, (*names.former, *names.shared)))
-    if earlier and has_finalizer(obj, names.current):
-        own = await _own_entries(ctx, obj)
-        leaving += [name for name in earlier if name in names.former or added_by(own, name)]
-    else:
-        earlier = []
-    left = await remove_finalizer(ctx.client, obj, *leaving) if leaving else obj
-    if earlier:
-        memory.note_given_up(obj.uid, earlier)
+    given_up = names.retired
+    if has_finalizer(obj, names.current):
+        given_up += (*names.former, *names.shared)
+    earlier = memory.keeps(obj.uid, _present(obj, given_up))
+    if not earlier:
+        return obj
+    own = await _own_entries(ctx, obj) if any(name in names.shared for name in earlier) else b""
+    leaving = [name for name in earlier if name not in names.shared or added_by(own, name)]
+    left = await remove_finalizer(ctx.client, obj, *leaving)
+    memory.note_given_up(obj.uid, earlier)
     return left
 
 
