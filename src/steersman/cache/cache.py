@@ -109,6 +109,10 @@ class Cache:
         return f"<Cache of {self.client!r}: {len(self._shared)} kinds>"
 
     async def __aenter__(self) -> Self:
+        if self._tasks is not None:
+            raise RuntimeError(
+                "this cache is running already; make another Cache, or share its informers with cache.use()"
+            )
         self._tasks = await Supervisor().__aenter__()
         return self
 

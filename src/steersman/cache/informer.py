@@ -111,6 +111,10 @@ class Informer(Generic[T]):
     # lifecycle
 
     async def __aenter__(self) -> Self:
+        if self._tasks is not None:
+            raise RuntimeError(
+                f"the informer of {self.gvk.kind} was entered already; make another Informer, or share one with cache.use()"
+            )
         self._tasks = await Supervisor().__aenter__()
         for scope in self._scopes.values():
             self._follow(scope, Begin())
