@@ -88,6 +88,17 @@ def test_all_services_that_have_ended_end_the_run():
     assert found.code == 0, "as Compose does; the options that abort return the code of a service"
 
 
+def test_a_service_that_is_scaled_to_zero_keeps_no_run_from_ending():
+    """In CI the command would never return."""
+    known = services(web=None, migrate=None, worker=None)
+    none = row("worker", "stopped", ready=0, replicas=0)
+    found = ending([FAILED, DONE, none], known, NO_RULES)
+    assert found is not None
+    assert found.why == "all services have ended"
+    assert ending([row("web"), none], known, NO_RULES) is None
+    assert ending([none], known, NO_RULES) is None
+
+
 def test_a_watched_service_that_has_ended_can_start_again():
     known = services(web=None)
     known["web"] = ServiceDefinition(name="web", place=Place(Path("x")), watch=(WatchRule(paths=("*.py",)),))

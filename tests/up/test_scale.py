@@ -10,7 +10,7 @@ from samples.eventually import eventually
 from steersman.application import SERVICE
 from steersman.cli.failure import Failure
 from steersman.cli.up.background import apply_to_session
-from steersman.cli.up.control import ControlOptions, run_scale
+from steersman.cli.up.control import ControlOptions, run_restart, run_scale, run_start
 from steersman.cli.up.output import Output
 from steersman.projects import ApplicationSource, Project, ServiceSelection, read_record
 from steersman.ui import Board
@@ -236,3 +236,14 @@ async def test_a_scaled_worker_of_a_procfile_shows_no_address(folder):
         assert board.row("worker").addresses == ()
         # A view finds the problems of its port by the label.
         assert await session.project.client.list(Service, labels={SERVICE: "worker"})
+
+
+async def test_restart_and_start_leave_out_a_service_that_is_scaled_to_zero(folder):
+    """They would wait for it until they time out."""
+    (folder / "steersman.yaml").write_text("services: {web: {command: web, scale: 0}, worker: {command: worker}}\n")
+    loop = asyncio.get_running_loop()
+    async with Session(folder).project:
+        for command in (run_restart, run_start):
+            assert await loop.run_in_executor(None, command, ControlOptions(timeout=20.0)) == 0
+            with pytest.raises(Failure, match="web is scaled to 0, so it cannot start: use steersman scale web=1"):
+                await loop.run_in_executor(None, command, ControlOptions(names=("web",), timeout=20.0))

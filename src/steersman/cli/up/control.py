@@ -33,7 +33,9 @@ def run_restart(options: ControlOptions) -> int:
 
 def run_stop(options: ControlOptions) -> int:
     """Stop services, and wait until they have stopped."""
-    return run_command(lambda: _control(options, lambda board, names: _each(board.stop, names), _has_stopped))
+    return run_command(
+        lambda: _control(options, lambda board, names: _each(board.stop, names), _has_stopped, is_start=False)
+    )
 
 
 def run_start(options: ControlOptions) -> int:
@@ -64,9 +66,14 @@ async def _control(
     options: ControlOptions,
     act: Callable[[Board, Sequence[str]], Awaitable[None]],
     is_done: Callable[[Row, Row], bool],
+    *,
+    is_start: bool = True,
 ) -> int:
     async with connected_board(options.running()) as (_, board):
-        names = options.names or [row.name for row in board.rows]
+        names = options.names or [row.name for row in board.rows if row.replicas or not is_start]
+        for name in names:
+            if is_start and not board.row(name).replicas:
+                raise Failure(f"{name} is scaled to 0, so it cannot start: use steersman scale {name}=1")
         before = {name: board.row(name) for name in names}
         await act(board, names)
         await _until(board, names, lambda row: is_done(before[row.name], row), options.timeout)

@@ -151,9 +151,11 @@ def ending(rows: Sequence[Row], services: Services, rules: AbortRules) -> Ending
     if rules != AbortRules() and any(row.retried for row in rows):
         # In CI, waiting for a port or for the health of a dependency would never end.
         return Ending(code=1, why=_CANNOT_START, problems=tuple(failures(rows, services)), is_final=True)
-    lost = hopeless(rows, services)
-    ended = [row for row in rows if has_ended(row, services)]
-    if not rows or len(ended) + len(lost) < len(rows):
+    # A service that is scaled to 0 has nothing that could end.
+    scaled = [row for row in rows if row.replicas]
+    lost = hopeless(scaled, services)
+    ended = [row for row in scaled if has_ended(row, services)]
+    if not scaled or len(ended) + len(lost) < len(scaled):
         return None
     if any(name in services and services[name].watch for name in (row.name for row in ended)):
         # An edit of a watched file restarts it.
