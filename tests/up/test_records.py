@@ -242,3 +242,17 @@ def test_a_negative_number_of_lines_is_refused(capsys):
     with pytest.raises(SystemExit):
         main(["logs", "--tail=-1", "web"])
     assert "'-1': write a number, at least 0" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "words", [("ps",), ("up",), ("down",), ("convert",), ("run", "web"), ("-f", "other.yaml", "ps")]
+)
+def test_a_folder_that_was_removed_is_named(words, tmp_path, monkeypatch, capsys):
+    """A checkout of another branch may remove it under a shell. It was a traceback for convert and run."""
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    assert main([*words]) == 1
+    message = "steersman: the current folder was removed: change to another folder, and run the command again\n"
+    assert capsys.readouterr().err == message

@@ -12,7 +12,6 @@ from __future__ import annotations
 import asyncio
 import shlex
 from functools import partial
-from pathlib import Path
 from typing import Literal
 
 import msgspec
@@ -21,6 +20,7 @@ from steersman.aio import Supervisor
 from steersman.cli.console import show_data, tell, tell_banner
 from steersman.cli.failure import Failure
 from steersman.cli.signals import StopSignals
+from steersman.cli.working_folder import working_folder
 from steersman.telemetry import configure_logging
 from steersman.workloads import DeveloperControlPlane, real_parts, wait_for_end
 
@@ -47,7 +47,7 @@ def run_dcp(options: DcpOptions) -> int:
             folder=options.folder,
             port=options.port,
             kubeconfig=options.kubeconfig,
-            parts=partial(real_parts, runtime=options.container_runtime, project=str(Path.cwd())),
+            parts=partial(real_parts, runtime=options.container_runtime, project=str(working_folder())),
             budget=options.budget,
         )
         asyncio.run(_run(plane, monitored))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 from steersman.cli.failure import Failure, Misuse
 from steersman.cli.run import RunOptions, run_manager
 from steersman.cli.targets.modules import look_here_first
+from steersman.cli.working_folder import working_folder
 
 
 def run_target(
@@ -41,7 +41,7 @@ def _has_application() -> bool:
     # Imported on demand: an operator in a Pod needs no application, and starts faster without its modules.
     from steersman.application import find_files  # noqa: PLC0415 - see above
 
-    return bool(find_files(Path.cwd(), os.environ))
+    return bool(find_files(working_folder(), os.environ))
 
 
 def _is_module(target: str) -> bool:

@@ -12,11 +12,12 @@ from types import ModuleType
 
 from steersman.aio import importing
 from steersman.cli.failure import Failure, Misuse
+from steersman.cli.working_folder import working_folder
 
 
 def look_here_first() -> None:
     """Import from the current directory first, as ``python -m`` does."""
-    if (here := str(Path.cwd())) not in sys.path:
+    if (here := str(working_folder())) not in sys.path:
         sys.path.insert(0, here)
 
 

@@ -15,6 +15,7 @@ import msgspec
 
 from steersman.application import SCALE_MAX, ApplicationError
 from steersman.cli.failure import Failure, Misuse
+from steersman.cli.working_folder import working_folder
 from steersman.errors import ApiError, ConnectionFailed, error_leaves
 from steersman.projects import ApplicationSource, ProjectError, SessionRecord, find_session, state_home
 from steersman.telemetry import configure_logging
@@ -50,7 +51,10 @@ class PlaceOptions(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def folder(self) -> Path:
         """The folder where the search for files and sessions starts."""
-        return Path(self.files[0]).absolute().parent if self.files else Path.cwd()
+        if not self.files:
+            return working_folder()
+        file = Path(self.files[0])
+        return (file if file.is_absolute() else working_folder() / file).parent
 
     def source(self) -> ApplicationSource:
         """The application that these options name."""

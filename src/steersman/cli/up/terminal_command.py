@@ -15,7 +15,6 @@ import sys
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from functools import partial
-from pathlib import Path
 from typing import NamedTuple
 
 from steersman import aio
@@ -26,6 +25,7 @@ from steersman.cli.up.container_command import run_container
 from steersman.cli.up.outcomes import blocking
 from steersman.cli.up.output import Output
 from steersman.cli.up.places import PlaceOptions, connected_board, run_command
+from steersman.cli.working_folder import working_folder
 from steersman.client import Client
 from steersman.objects import ObjectMeta
 from steersman.projects import Project, ServiceSelection
@@ -90,7 +90,7 @@ async def _exec(options: CommandOptions) -> int:
 
 def _own_context() -> ProgramContext:
     """The environment and the working directory of this program, for a command of the container runtime."""
-    return ProgramContext(dict(os.environ), str(Path.cwd()))
+    return ProgramContext(dict(os.environ), str(working_folder()))
 
 
 def _executable(board: Board, row: Row) -> str:
