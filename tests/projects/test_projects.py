@@ -459,6 +459,21 @@ async def test_a_file_that_is_gone_for_a_moment_changes_nothing(source, folder):
         assert said == "edit applied: api changed"
 
 
+async def test_a_new_file_that_comes_before_the_running_one_is_named(source, folder):
+    """Its edits would have no effect, and the running file is not gone."""
+    (folder / "steersman.yaml").rename(folder / "steersman.yml")
+    reports: list[str] = []
+    async with project_of(msgspec.structs.replace(source, name="shop"), reports=reports) as project:
+        (folder / "steersman.yaml").write_text("services: {other: {command: sleep 1}}\n")
+        project.plane.parts.files.change("steersman.yaml")
+        await eventually(lambda: reports)
+        said = (
+            f"{folder / 'steersman.yaml'} now comes before steersman.yml, which this session runs, so nothing changes: "
+        )
+        assert reports == [f"{said}remove it, or run steersman down and up to use it"]
+        assert await names(project) == ["api", "db", "web"]
+
+
 async def test_an_edit_can_rename_a_service_that_a_command_scaled(source, folder):
     reports: list[str] = []
     async with project_of(source, ServiceSelection(scales={"web": 2}), reports=reports) as project:

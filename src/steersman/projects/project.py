@@ -264,9 +264,14 @@ class Project:
 
     def _hindrance(self, declared: Application) -> str:
         """Why an edit cannot be applied to this session; empty if it can."""
-        if declared.main_file != self.application.main_file:
+        if declared.main_file != (main := self.application.main_file):
+            if main is not None and main.exists():
+                return (
+                    f"{declared.main_file} now comes before {main.name}, which this session runs, so nothing changes: remove"
+                    " it, or run steersman down and up to use it"
+                )
             # Another file was found in its place: a save or a checkout may have removed it for a moment.
-            return f"{self.application.main_file} is gone, so nothing changes until it is back"
+            return f"{main} is gone, so nothing changes until it is back"
         if declared.name != self.identity.name:
             return f"the edit changes the project name to {declared.name}: run steersman down and up to use it"
         return ""

@@ -102,6 +102,12 @@ def override_files(file: Path) -> list[Path]:
     return []
 
 
+def preferred_files(file: Path) -> list[Path]:
+    """The files in its folder that `find_files` prefers to a file that it found."""
+    names = (*OWN_NAMES, *COMPOSE_NAMES, PROCFILE)
+    return [file.parent / each for each in names[: names.index(file.name)]] if file.name in names else []
+
+
 def _with_override(folder: Path, names: Sequence[str]) -> list[Path]:
     for name in names:
         if (folder / name).exists():

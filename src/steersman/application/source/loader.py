@@ -12,7 +12,13 @@ from pathlib import Path
 import msgspec
 
 from steersman.application.model import Application, ApplicationError, FileVersion, Network, Problem, ServiceDefinition
-from steersman.application.source.discovery import check_owners, find_files, is_procfile, override_files
+from steersman.application.source.discovery import (
+    check_owners,
+    find_files,
+    is_procfile,
+    override_files,
+    preferred_files,
+)
 from steersman.application.source.environment import read_dotenv_files
 from steersman.application.source.files import Files, declared_name
 from steersman.application.source.kubernetes import objects_of_files
@@ -75,7 +81,8 @@ def load_application(
         project = _project_name(given, base, report)
         application = _from_yaml(found, base, project, {**variables, "COMPOSE_PROJECT_NAME": project}, report)
     if not files:
-        report.files.update((each, ()) for each in override_files(found[0]) if not each.exists())
+        missing = (*override_files(found[0]), *preferred_files(found[0]))
+        report.files.update((each, ()) for each in missing if not each.exists())
     report.raise_errors()
     return msgspec.structs.replace(
         application,
