@@ -271,3 +271,22 @@ async def test_many_included_files(tmp_path: Path) -> None:
     assert "includes at most 200 files" in problems(
         tmp_path, {**files, "f30.yaml": "{}", "steersman.yaml": "include: [f0.yaml]"}
     )
+
+
+def test_two_mounts_of_one_target_are_a_warning(tmp_path: Path) -> None:
+    """The runtime rejects them; Compose takes the later one and says nothing."""
+    mounts = "volumes: ['./a:/d', './c:/e', './b:/d'], secrets: [s, {source: t, target: s}]"
+    text = f"services: {{a: {{image: x, {mounts}}}}}\nsecrets: {{s: {{file: s}}, t: {{file: t}}}}"
+    (tmp_path / "s").write_text("")
+    (tmp_path / "t").write_text("")
+    application = load(tmp_path, {"compose.yaml": text})
+    service = application.services["a"]
+    assert [(each.source, each.target) for each in service.volumes] == [
+        (f"{tmp_path}/b", "/d"),
+        (f"{tmp_path}/c", "/e"),
+    ]
+    assert [(each.source, each.target) for each in service.secrets] == [("t", "/run/secrets/s")]
+    assert [each.text for each in application.warnings] == [
+        f"an earlier item has the target '{target}' too: this one replaces it, as in Compose"
+        for target in ("/d", "/run/secrets/s")
+    ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal, cast
 
 from steersman.application.model import FileGrant, Mount
@@ -17,7 +18,7 @@ _SHORT_PARTS_MAX = 3
 
 def read_mounts(values: Values, node: Node | None, declared: MapNode | None) -> list[Mount]:
     """The volumes of a service; a named one must be declared."""
-    found: list[Mount] = []
+    found: dict[str, Mount] = {}
     for item in values.items(node, "volumes"):
         mount: Mount | None = None
         if isinstance(item, ScalarNode):
@@ -35,8 +36,17 @@ def read_mounts(values: Values, node: Node | None, declared: MapNode | None) -> 
                 f"the volume {shown(mount.source)} is not declared under volumes{hint(mount.source, names)}"
                 " (the path of a folder starts with ./ or /)",
             )
-        found.append(mount)
-    return found
+        _warn_of_earlier(values, item, mount.target, found)
+        found[mount.target] = mount
+    return [*found.values()]
+
+
+def _warn_of_earlier(values: Values, item: Node, target: str, found: Mapping[str, object]) -> None:
+    """Warn that an earlier item of the list has the same target, which the runtime would reject."""
+    if target in found:
+        values.report.warn(
+            item, f"an earlier item has the target {shown(target)} too: this one replaces it, as in Compose"
+        )
 
 
 def _short(values: Values, node: ScalarNode) -> Mount | None:
@@ -96,7 +106,7 @@ def read_grants(
     values: Values, node: Node | None, declared: MapNode | None, kind: Literal["secrets", "configs"]
 ) -> tuple[FileGrant, ...]:
     """The secrets or configs of a service; each must be declared."""
-    found: list[FileGrant] = []
+    found: dict[str, FileGrant] = {}
     one = kind.removesuffix("s")
     for item in values.items(node, kind):
         grant = _grant(values, item, one)
@@ -107,8 +117,9 @@ def read_grants(
             values.report.error(
                 item, f"the {one} {shown(grant.source)} is not declared under {kind}{hint(grant.source, names)}"
             )
-        found.append(grant)
-    return tuple(found)
+        _warn_of_earlier(values, item, grant.target, found)
+        found[grant.target] = grant
+    return tuple(found.values())
 
 
 def _grant(values: Values, item: Node, one: str) -> FileGrant | None:
