@@ -132,6 +132,15 @@ def test_wrong_dotenv(tmp_path: Path, text: str, expected: str) -> None:
     assert f"{tmp_path}/variables{expected}" in problems(tmp_path, "services: {a: {command: x, env_file: variables}}")
 
 
+def test_a_variable_in_an_env_file_stands_for_that_of_environment(tmp_path: Path) -> None:
+    """As in Compose; a file that comes before has a lower rank, and a shell a higher one."""
+    (tmp_path / "one").write_text("A=one\nB=one\nNAME=one\n")
+    (tmp_path / "two").write_text("C=$A-$B-$NAME\n")
+    text = "services: {a: {command: x, env_file: [one, two], environment: {B: own, NAME: own, A: }}}"
+    service = only(load(tmp_path, text, environment=SET))
+    assert service.environment == {"B": "own", "NAME": "own", "C": "one-own-web"}
+
+
 def test_label_files(tmp_path: Path) -> None:
     """A file of ``label_file`` has the format of Compose: a variable is a label of an earlier line or file."""
     (tmp_path / "one.labels").write_text('team="front end" # c\nexport tier: web\nfull=$team-${tier}\nhome=$NAME\n')
@@ -355,6 +364,7 @@ def test_restart(tmp_path: Path, text: str, expected: tuple[str, int | None]) ->
         ("test: curl -f x", ("/bin/sh", "-c", "curl -f x")),
         ("test: [CMD, a, b]", ("a", "b")),
         ("test: [CMD-SHELL, a b]", ("/bin/sh", "-c", "a b")),
+        ("test: [CMD-SHELL, a $$0, b]", ("/bin/sh", "-c", "a $0", "b")),
         ("test: [NONE]", None),
         ("disable: true", None),
     ],

@@ -26,21 +26,27 @@ def read_dotenv_files(
 
 def read_environment(values: Values, service: MapNode) -> dict[str, str]:
     """The variables of a service: ``environment`` overrides ``env_file``, where the last file wins."""
-    found: dict[str, str] = {}
-    node = service.get("env_file")
-    items = node.items if isinstance(node, ListNode) else (node,) if node is not None else ()
-    for item in items:
-        found.update(_env_file(values, item, found))
     named = values.named(service.get("environment"), "environment")
+    own: dict[str, str] = {}
+    unset: list[str] = []
     for name, value in named.items.items() if named else ():
         if not isinstance(value, ScalarNode):
             values.report.error(value, f"environment: {name} must be a string")
             continue
         text = value.origin.environment.get(name) if value.is_null else plain_text(value)
         if text is None:
-            found.pop(name, None)
+            unset.append(name)
         else:
-            found[name] = text
+            own[name] = text
+    found: dict[str, str] = {}
+    node = service.get("env_file")
+    items = node.items if isinstance(node, ListNode) else (node,) if node is not None else ()
+    for item in items:
+        # As in Compose, a variable in a file stands for that of `environment` rather than for that of a file.
+        found.update(_env_file(values, item, {**found, **own}))
+    found.update(own)
+    for name in unset:
+        found.pop(name, None)
     for name in found:
         if not name or "=" in name or "\0" in name:
             values.report.error(named or service, f"environment: {name!r} is not a valid variable name")

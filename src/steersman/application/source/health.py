@@ -82,8 +82,9 @@ def _test(values: Values, node: Node) -> tuple[str, ...]:
             return ("NONE",)
         case ("CMD",) if len(words) > 1:
             return words[1:]
-        case ("CMD-SHELL",) if len(words) == 2:
-            return "/bin/sh", "-c", words[1]
+        case ("CMD-SHELL",) if len(words) > 1:
+            # As in Docker, further words are the arguments of the shell.
+            return "/bin/sh", "-c", *words[1:]
         case _:
             values.report.error(node, "test must be a string, or a list that starts with CMD, CMD-SHELL or NONE")
             return ()
