@@ -56,6 +56,8 @@ def bounded_time() -> Iterator[None]:
             "1:41: a waits until b is healthy, but b has no healthcheck",
         ),
         ("services: {a: {command: x, healthcheck: {test: [x]}}}", "starts with CMD, CMD-SHELL or NONE"),
+        ("services: {a: {command: ['', x]}}", ":1:25: the first word of the command of a is empty: it must be a program"),
+        ("services: {a: {command: x, entrypoint: ['']}}", ":1:40: the first word of the command of a is empty"),
         ("services: {a: {command: x, healthcheck: {tcp: 1, http: 'http://x'}}}", "healthcheck has http and tcp"),
         ("services: {a: {command: x, healthcheck: {intervall: 1s}}}", "did you mean interval?"),
         ("services: {a: {image: x, volumes: ['dta:/x']}}\nvolumes: {data: }", "'dta' is not declared under volumes; did you mean data?"),

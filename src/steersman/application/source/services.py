@@ -28,7 +28,7 @@ from steersman.application.source.runtime_arguments import (
 )
 from steersman.application.source.watches import read_watches
 from steersman.application.syntax.dotenv import parse_dotenv
-from steersman.application.syntax.nodes import MapNode, Node, is_null, mapping
+from steersman.application.syntax.nodes import ListNode, MapNode, Node, is_null, mapping
 from steersman.application.syntax.report import shown
 from steersman.application.syntax.texts import read_text
 from steersman.application.syntax.values import Values, absolute
@@ -142,6 +142,11 @@ class ServiceReader:
         if not found.command and service.get("provider") is None and not suggested & _RUN_KEYS:
             values.report.error(
                 key, f"the service {name} needs a command: without image or build it is a process of this machine"
+            )
+        if found.command and not found.command[0]:
+            lists = (each for each in map(service.get, ("entrypoint", "command")) if isinstance(each, ListNode))
+            values.report.error(
+                next(lists, key), f"the first word of the command of {name} is empty: it must be a program"
             )
         return found
 
