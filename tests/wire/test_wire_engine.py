@@ -15,6 +15,7 @@ from steersman.wire import (
     APPLY_PATCH,
     JSON,
     PARTIAL_OBJECT_METADATA_LIST,
+    CollectionOptions,
     DeleteOptions,
     FrameSplitter,
     HttpRequest,
@@ -171,7 +172,7 @@ async def test_options_are_understood(api, namespace):
     )
     await api("DELETE", f"{path}/a", (), right.to_body())
     await api("GET", f"{path}/a")
-    await api("DELETE", path, ListOptions(field_selector="metadata.name=a").to_query())
+    await api("DELETE", path, CollectionOptions(field_selector="metadata.name=a").to_query())
     with pytest.raises(NotFound):
         await api("GET", f"{path}/a")
 

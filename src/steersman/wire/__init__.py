@@ -55,6 +55,7 @@ from steersman.wire.lists import (
 )
 from steersman.wire.metadata import WireManager as WireManager, WireMetadata as WireMetadata, WireOwner as WireOwner
 from steersman.wire.options import (
+    CollectionOptions as CollectionOptions,
     DeleteOptions as DeleteOptions,
     FieldValidation as FieldValidation,
     InvalidOption as InvalidOption,
@@ -87,6 +88,17 @@ from steersman.wire.resource_names import (
     near_kinds as near_kinds,
     near_names as near_names,
     preferred_resources as preferred_resources,
+)
+from steersman.wire.shards import (
+    SHARD_GATE as SHARD_GATE,
+    SHARD_PARAMETER as SHARD_PARAMETER,
+    HashRange as HashRange,
+    InvalidShardSelector as InvalidShardSelector,
+    ShardField as ShardField,
+    ShardSelector as ShardSelector,
+    read_shard_bound as read_shard_bound,
+    read_shard_field as read_shard_field,
+    shard_hash as shard_hash,
 )
 from steersman.wire.table import (
     Table as Table,

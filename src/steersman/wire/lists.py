@@ -28,6 +28,8 @@ class RawList(msgspec.Struct, frozen=True, kw_only=True):
     remaining_item_count: int | None = None
     api_version: str = ""
     kind: str = ""
+    #: The shard selector that the server applied; empty if it applied none, or does not say so for this kind.
+    shard_selector: str = ""
 
     @property
     def size(self) -> int:
@@ -35,10 +37,15 @@ class RawList(msgspec.Struct, frozen=True, kw_only=True):
         return sum(map(len, self.items))
 
 
+class _ShardInfo(msgspec.Struct):
+    selector: str = ""
+
+
 class _ListMeta(msgspec.Struct, rename="camel"):
     resource_version: str = ""
     continue_: str = msgspec.field(default="", name="continue")
     remaining_item_count: int | None = None
+    shard_info: _ShardInfo | None = None
 
 
 class _List(msgspec.Struct, rename="camel"):
@@ -83,6 +90,7 @@ def split_list(body: bytes) -> RawList:
         remaining_item_count=meta.remaining_item_count,
         api_version=page.api_version,
         kind=page.kind,
+        shard_selector=meta.shard_info.selector if meta.shard_info is not None else "",
     )
 
 

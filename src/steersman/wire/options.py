@@ -1,7 +1,7 @@
 """Options of requests: a client prints them into queries and bodies, a server parses them.
 
 Guarantees
-- `from_query(to_query())` returns the same options; unset options are not printed.
+- `from_query(to_query())` returns the same options, but for shards; unset options are not printed.
 - An invalid value is never ignored: parsing raises `InvalidOption`.
 - Values are parsed as in kube-apiserver: the first of a repeated name counts, and a flag is true unless its value is
   `false` or `0`.
@@ -14,6 +14,7 @@ import msgspec
 
 from steersman.golang import parse_int
 from steersman.wire.requests import Pairs
+from steersman.wire.shards import SHARD_PARAMETER, ShardSelector
 
 FieldValidation = Literal["Ignore", "Warn", "Strict"]
 PropagationPolicy = Literal["Orphan", "Background", "Foreground"]
@@ -60,6 +61,10 @@ def is_watch(query: Iterable[tuple[str, str]]) -> bool:
     return bool(_flag(first_values(query), "watch"))
 
 
+def _printed_shards(shards: ShardSelector | None) -> Pairs:
+    return () if shards is None else ((SHARD_PARAMETER, str(shards)),)
+
+
 class _Selection(msgspec.Struct, frozen=True, kw_only=True):
     """The common options of lists and watches."""
 
@@ -91,11 +96,25 @@ class _Selection(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
+class CollectionOptions(_Selection, frozen=True, kw_only=True):
+    """Options for deleting a collection.
+
+    They have no shard selector: a server without the feature ignores it, and deletes everything.
+    """
+
+    @classmethod
+    def from_query(cls, query: Iterable[tuple[str, str]]) -> Self:
+        """Parse from a query; other names are ignored."""
+        return cls._from_values(first_values(query))
+
+
 class ListOptions(_Selection, frozen=True, kw_only=True):
-    """Options for reading or deleting a collection: selection, version and page size."""
+    """Options for reading a collection: selection, version and page size."""
 
     limit: int | None = None
     continue_: str = ""
+    #: Not parsed from a query, where it is an expression that only a server can read.
+    shards: ShardSelector | None = None
 
     def next_page(self, continue_: str) -> Self:
         """The options of the next page: the token replaces the resourceVersion, which must not be repeated."""
@@ -103,7 +122,8 @@ class ListOptions(_Selection, frozen=True, kw_only=True):
 
     def to_query(self) -> Pairs:
         limit = () if self.limit is None else (("limit", str(self.limit)),)
-        return (*super().to_query(), *limit, *((("continue", self.continue_),) if self.continue_ else ()))
+        token = (("continue", self.continue_),) if self.continue_ else ()
+        return (*super().to_query(), *limit, *token, *_printed_shards(self.shards))
 
     @classmethod
     def from_query(cls, query: Iterable[tuple[str, str]]) -> Self:
@@ -118,6 +138,8 @@ class WatchOptions(_Selection, frozen=True, kw_only=True):
 
     allow_bookmarks: bool = False
     send_initial_events: bool | None = None
+    #: Not parsed from a query, as in `ListOptions`.
+    shards: ShardSelector | None = None
 
     def to_query(self) -> Pairs:
         """Print as a query, `watch=true` included."""
@@ -126,7 +148,7 @@ class WatchOptions(_Selection, frozen=True, kw_only=True):
             pairs.append(("allowWatchBookmarks", "true"))
         if self.send_initial_events is not None:
             pairs.append(("sendInitialEvents", "true" if self.send_initial_events else "false"))
-        return tuple(pairs)
+        return (*pairs, *_printed_shards(self.shards))
 
     @classmethod
     def from_query(cls, query: Iterable[tuple[str, str]]) -> Self:
@@ -173,7 +195,7 @@ class Preconditions(msgspec.Struct, frozen=True, kw_only=True, rename="camel", o
 
 
 class DeleteOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """Options for deleting objects, sent as a body. The selection of a collection is `ListOptions`, sent as a query."""
+    """Options for deleting objects, sent as a body. The selection of a collection is `CollectionOptions`, sent as a query."""
 
     propagation_policy: PropagationPolicy | None = None
     preconditions: Preconditions | None = None

@@ -50,10 +50,10 @@ from steersman.patches import merge_patch_between
 from steersman.wire import (
     JSON,
     MERGE_PATCH,
+    CollectionOptions,
     DeleteOptions,
     FieldValidation,
     HttpRequest,
-    ListOptions,
     Preconditions,
     PropagationPolicy,
     WriteOptions,
@@ -362,7 +362,7 @@ class Verbs(Reader):
         """
         binding = await self.pipeline.kinds.bind(kind)
         options = DeleteOptions(propagation_policy=propagation, dry_run=dry_run)
-        selection = ListOptions(label_selector=selector_text(labels), field_selector=selector_text(fields))
+        selection = CollectionOptions(label_selector=selector_text(labels), field_selector=selector_text(fields))
         request = HttpRequest(
             method="DELETE",
             path=binding.path(namespace or ""),
