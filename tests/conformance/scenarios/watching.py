@@ -101,6 +101,7 @@ SCENARIOS = [
         get(CM, sendInitialEvents="true"),
     ),
     scenario("bad-versions", "Watch errors, Status errors", watch("a", CM, resourceVersion="x"), watch("b", CM, resourceVersion="-1"), watch("c", CM, resourceVersion="1.5"), watch("d", CM, labelSelector="a in b"), watch("e", CM, fieldSelector="spec.x=y")),
+    scenario("bad-options-of-lists", "Watch errors, Status errors", watch("a", CM, limit="x"), watch("b", CM, limit="x", timeoutSeconds="y"), watch("c", CM, limit="x", labelSelector="a in b")),
     scenario("ends-in-time", "Watch stream", post(CM, configmap()), watch("w", CM, timeoutSeconds=1), ends("w")),
     scenario("ends-in-time-with-a-bookmark", "Watch stream, Bookmarks", post(CM, configmap()), watch("w", CM, timeoutSeconds=3, **BOOKMARK), ends("w")),
     scenario("bookmarks-as-metadata", "Bookmarks, PartialObjectMetadata", watch("w", CM, timeoutSeconds=3, accept=PARTIAL, **BOOKMARK), ends("w")),

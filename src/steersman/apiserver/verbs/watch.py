@@ -35,7 +35,16 @@ from steersman.apiserver.watching.window import TooOld, Window
 from steersman.errors import encode_status
 from steersman.objects.field_problems import FieldProblem, problem
 from steersman.transport import Push, ServerResponse
-from steersman.wire import JSON, PROTOBUF, FrameType, InvalidOption, WatchOptions, encode_frame, first_values
+from steersman.wire import (
+    JSON,
+    PROTOBUF,
+    FrameType,
+    InvalidOption,
+    ListOptions,
+    WatchOptions,
+    encode_frame,
+    first_values,
+)
 
 _CACHING = ("Cache-Control", "no-cache, private")
 _HEADERS = (_CACHING, ("Content-Type", JSON))
@@ -88,6 +97,8 @@ def _protobuf_frame(type_: FrameType, obj: bytes) -> bytes:
 def _options(request: ServerRequest) -> WatchOptions:
     try:
         options = WatchOptions.from_query(request.wire.query)
+        # The other options of lists are ignored, but must be valid.
+        ListOptions.from_query(request.wire.query)
     except InvalidOption as option:
         raise not_a_number(option) from None
     check_syntax(options.label_selector, options.field_selector)
