@@ -32,6 +32,11 @@ if TYPE_CHECKING:
     )
     from steersman.cel.rule_node import has_rules as has_rules
     from steersman.cel.rules import Rules as Rules, compile_rules as compile_rules, rules_of as rules_of
+    from steersman.cel.syntax.disjunctions import (
+        CallArgument as CallArgument,
+        NotDisjunction as NotDisjunction,
+        disjoined_calls as disjoined_calls,
+    )
     from steersman.cel.values import CelError as CelError, MadeObject as MadeObject
     from steersman.cel.verdicts import RuleVerdict as RuleVerdict
 else:
@@ -39,6 +44,7 @@ else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
+            "steersman.cel.syntax.disjunctions": ["CallArgument", "NotDisjunction", "disjoined_calls"],
             "steersman.cel.environment": [
                 "Budget",
                 "BudgetExceeded",

@@ -32,10 +32,10 @@ _BEGINNINGS: Final = (
 )
 
 
-def parse(text: str) -> tuple[Node | None, list[Issue]]:
-    """Parse an expression. The node is None if there are issues."""
+def parse(text: str, *, plain: bool = False) -> tuple[Node | None, list[Issue]]:
+    """Parse an expression. The node is None if there are issues. ``plain`` turns macros and optional syntax off."""
     tokens, issues = Source(text).tokens()
-    parser = _Parser(tokens)
+    parser = _Parser(tokens, plain=plain)
     try:
         node = parser.expression()
         parser.end()
@@ -45,8 +45,9 @@ def parse(text: str) -> tuple[Node | None, list[Issue]]:
 
 
 class _Parser:
-    def __init__(self, tokens: list[Token]) -> None:
+    def __init__(self, tokens: list[Token], *, plain: bool) -> None:
         self._tokens = tokens
+        self._plain = plain
         self._next = 0
         self._depth = 0
 
@@ -124,8 +125,15 @@ class _Parser:
             node = self._selected(node, token) if token.text == "." else self._indexed(node, token)
         return node
 
+    def _optional(self, before: Token) -> bool:
+        """Whether a ``?`` makes what follows optional."""
+        found = self._take("?") is not None
+        if found and self._plain:
+            raise Refused(before.at, f"unsupported syntax '{before.text}?'")
+        return found
+
     def _selected(self, node: Node, dot: Token) -> Node:
-        optional = self._take("?")
+        optional = self._optional(dot)
         name = self._tokens[self._next]
         if name.kind == "escaped":
             raise Refused(name.at, "unsupported syntax: '`'")
@@ -143,7 +151,7 @@ class _Parser:
         return Select(dot.at, node, name.text)
 
     def _indexed(self, node: Node, opened: Token) -> Node:
-        optional = self._take("?")
+        optional = self._optional(opened)
         index = self.expression()
         self._expect("]")
         return Call(opened.at, "_[?_]" if optional else "_[_]", [node, index])
@@ -152,6 +160,9 @@ class _Parser:
         args: list[Node] = []
         if self._take(")"):
             return args
+        if (token := self._tokens[self._next]).kind == "end":
+            expected = _BEGINNINGS.replace("'(', ", "'(', ')', ")
+            raise Refused(token.at, f"Syntax error: mismatched input '<EOF>' expecting {expected}")
         while True:
             args.append(self.expression())
             if not self._take(","):
@@ -160,7 +171,8 @@ class _Parser:
         return args
 
     def _call(self, at: int, function: str, args: list[Node], target: Node | None = None) -> Node:
-        return expanded(at, function, args, target) or Call(at, function, args, target)
+        macro = None if self._plain else expanded(at, function, args, target)
+        return macro or Call(at, function, args, target)
 
     def _primary(self) -> Node:
         token = self._tokens[self._next]
@@ -267,11 +279,19 @@ class _Parser:
         token = self._take(sign)
         if token is None:
             found = self._tokens[self._next]
-            if found.kind == "end" and sign == ")":
+            if found.kind == "end" and sign == ")" and self._open() == 1:
                 raise Refused(found.at, "Syntax error: missing ')' at '<EOF>'")
             expected = f"{{'{sign}', ','}}" if sign in "]}" else f"'{sign}'"
-            raise Refused(found.at, f"Syntax error: mismatched input '{_shown(found)}' expecting {expected}")
+            # The server skips one token if the expected one follows.
+            is_extra = found.kind != "end" and self._tokens[self._next + 1][:2] == ("sign", sign)
+            wrong = "extraneous" if is_extra else "mismatched"
+            raise Refused(found.at, f"Syntax error: {wrong} input '{_shown(found)}' expecting {expected}")
         return token
+
+    def _open(self) -> int:
+        """How many brackets are open at the end of the text."""
+        signs = [token.text for token in self._tokens if token.kind == "sign"]
+        return sum((sign in "([{") - (sign in ")]}") for sign in signs)
 
     def _unexpected(self, token: Token) -> Refused:
         after = self._tokens[self._tokens.index(token) + 1 :]
