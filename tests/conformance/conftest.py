@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
 from conformance.hook_server import hook_server
 from conformance.recording import Recording
 from conformance.report import Outcome
 from conformance.scenario import Scenario
-from conformance.servers import OPTIONS, Settings, engine_server, subject_server
+from conformance.servers import OPTIONS, Settings, engine_server, gated_engine, subject_server
 from conformance.stage import Stage
 
 from samples.workers import summarize
@@ -52,11 +52,30 @@ async def stage(settings: Settings, request: pytest.FixtureRequest) -> AsyncGene
 
 
 @pytest.fixture(scope="package")
-async def outcomes(stage: Stage, request: pytest.FixtureRequest) -> dict[str, Outcome | Exception]:
+async def outcomes(stage: Stage, settings: Settings, request: pytest.FixtureRequest) -> dict[str, Outcome | Exception]:
     """All scenarios that this run selected, played many at a time; each test looks at its own."""
     chosen: dict[str, Scenario] = {}
     for item in request.session.items:
         one = getattr(item, "callspec", None) and item.callspec.params.get("scenario")
-        if isinstance(one, Scenario):
+        if isinstance(one, Scenario) and (settings.sets_gates or not one.gates):
             chosen[one.name] = one
-    return await stage.outcomes(chosen.values())
+    found = await stage.outcomes(one for one in chosen.values() if not one.gates)
+    for gates in {one.gates for one in chosen.values() if one.gates}:
+        async with _gated(stage, settings, gates) as gated:
+            found |= await gated.outcomes(one for one in chosen.values() if one.gates == gates)
+    return found
+
+
+@asynccontextmanager
+async def _gated(stage: Stage, settings: Settings, gates: tuple[str, ...]) -> AsyncGenerator[Stage]:
+    """Both servers with feature gates on. They are started for this, and count with the others."""
+    async with AsyncExitStack() as exits:
+        reference, subject = stage.reference, stage.subject
+        engine = None
+        if not isinstance(reference, Recording) or settings.subject == "engine":
+            engine = await exits.enter_async_context(gated_engine(gates))
+        if engine is not None and not isinstance(reference, Recording):
+            reference = await exits.enter_async_context(engine_server(engine))
+        if subject is not None:
+            subject = await exits.enter_async_context(subject_server(settings, lambda: engine, gates))
+        yield Stage(reference, subject, stage.recording, totals=stage.totals)

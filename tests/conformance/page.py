@@ -52,6 +52,7 @@ WORDS = {
     "Selector transitions": "objects that enter and leave a selector",
     "Bookmarks": "when they are sent, and their content",
     "WatchList": "initial events and their end",
+    "Shards": "lists and watches of a range of hashes, with the feature gate `ShardedListAndWatch` on and off",
     "Storage": "revisions, order, compaction",
 }
 

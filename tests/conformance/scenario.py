@@ -30,7 +30,7 @@ ROWS = frozenset(
         "resourceVersion", "Watch stream", "Watch errors", "Selector transitions", "Bookmarks", "WatchList", "No-op writes",
         "Update", "Metadata", "generation", "Delete", "Propagation", "deletecollection", "Patch", "dryRun",
         "fieldValidation", "Subresources", "Selectors", "Namespaces", "Storage", "Negotiation", "Kinds", "Apply", "Webhooks",
-        "Quotas",
+        "Quotas", "Shards",
     }
 )  # fmt: skip
 
@@ -135,6 +135,8 @@ class Scenario:
     alone: bool = False
     #: Plays, after all others, on servers that have forgotten what happened before.
     forgotten: bool = False
+    #: The feature gates that are on, which plays it on servers of its own.
+    gates: tuple[str, ...] = ()
 
     @property
     def literals(self) -> str:
@@ -142,7 +144,14 @@ class Scenario:
         return "\n".join(repr(step) for step in self.steps)
 
 
-def scenario(name: str, rows: str, *steps: Step | list[Step], alone: bool = False, forgotten: bool = False) -> Scenario:
+def scenario(
+    name: str,
+    rows: str,
+    *steps: Step | list[Step],
+    alone: bool = False,
+    forgotten: bool = False,
+    gates: tuple[str, ...] = (),
+) -> Scenario:
     """A scenario; `rows` are separated by commas, lists of steps are taken as their steps."""
     flat: list[Step] = []
     for step in steps:
@@ -151,7 +160,7 @@ def scenario(name: str, rows: str, *steps: Step | list[Step], alone: bool = Fals
     unknown = sorted(set(named) - ROWS)
     if unknown:
         raise ValueError(f"scenario {name}: there is no row {', '.join(unknown)} in conformance.scenario.ROWS")
-    return Scenario(name, tuple(flat), named, alone, forgotten)
+    return Scenario(name, tuple(flat), named, alone, forgotten, gates)
 
 
 def _call(

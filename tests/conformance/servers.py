@@ -13,7 +13,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -75,6 +75,11 @@ class Settings:
         )
 
     @property
+    def sets_gates(self) -> bool:
+        """Whether the subject is started here, so that its feature gates can be chosen."""
+        return not (self.url or self.kubeconfig)
+
+    @property
     def subject_name(self) -> str:
         """What differences call the subject."""
         if self.url or self.kubeconfig:
@@ -130,25 +135,35 @@ async def _reached(config: Config, url: str) -> AsyncGenerator[Transport]:
 
 
 @asynccontextmanager
-async def embedded_server() -> AsyncGenerator[Server]:
+async def embedded_server(gates: Iterable[str] = ()) -> AsyncGenerator[Server]:
     """The embedded server in this process, where roles and bindings count as they do on the engine."""
     from steersman.apiserver import ApiServer
     from steersman.transport import InProcessTransport
 
     async with (
-        ApiServer(resources=[Site], authorizer="rbac") as server,
+        ApiServer(resources=[Site], authorizer="rbac", feature_gates=dict.fromkeys(gates, True)) as server,
         InProcessTransport(server.handler) as transport,
     ):
         yield Server("embedded", transport, forget=server.forget)
 
 
 @asynccontextmanager
-async def subject_server(settings: Settings, engine: Callable[[], Engine]) -> AsyncGenerator[Server]:
+async def gated_engine(gates: Iterable[str]) -> AsyncGenerator[Engine]:
+    """An engine with feature gates on."""
+    flag = ",".join(f"{gate}=true" for gate in gates)
+    async with Engine.start(flags={"kube-apiserver": [f"--feature-gates={flag}"]}) as engine:
+        yield engine
+
+
+@asynccontextmanager
+async def subject_server(
+    settings: Settings, engine: Callable[[], Engine], gates: Iterable[str] = ()
+) -> AsyncGenerator[Server]:
     """The server that is held against the engine."""
     if settings.url or settings.kubeconfig:
         chosen = server_elsewhere(settings)
     elif settings.subject == "embedded":
-        chosen = embedded_server()
+        chosen = embedded_server(gates)
     elif settings.subject == "engine":
         chosen = engine_server(engine())
     else:

@@ -11,6 +11,7 @@ import msgspec
 from steersman.aio import OwnedTasks
 from steersman.apiserver.admission import Admission
 from steersman.apiserver.documents import readable
+from steersman.apiserver.feature_gates import FeatureGates
 from steersman.apiserver.metrics import ServerMetrics
 from steersman.apiserver.registry.definition import Definition, Tree
 from steersman.apiserver.registry.registry import ResourceRegistry
@@ -55,6 +56,7 @@ class Backend:
         limits: Limits,
         workers: Workers,
         metrics: ServerMetrics,
+        features: FeatureGates,
     ) -> None:
         self.registry = registry
         self.storage = storage
@@ -65,6 +67,7 @@ class Backend:
         #: Threads for the computations of large requests.
         self.workers = workers
         self.metrics = metrics
+        self.features = features
         #: Steps of requests that end even if the requests are cancelled.
         self.steps = OwnedTasks()
         self._contexts: dict[tuple[str, str, str], VerbContext] = {}
@@ -97,7 +100,18 @@ async def _outcome(step: Coroutine[Any, Any, _T]) -> _T | _Failure:
 class VerbContext:
     """One served resource, as verbs see it; also the surroundings of its strategy and of admission plugins."""
 
-    __slots__ = ("_steps", "admission", "definition", "feed", "limits", "metrics", "registry", "storage", "workers")
+    __slots__ = (
+        "_steps",
+        "admission",
+        "definition",
+        "features",
+        "feed",
+        "limits",
+        "metrics",
+        "registry",
+        "storage",
+        "workers",
+    )
 
     def __init__(self, definition: Definition, backend: Backend, *, admission: Admission | None = None) -> None:
         self.definition = definition
@@ -108,6 +122,7 @@ class VerbContext:
         self.limits = backend.limits
         self.workers = backend.workers
         self.metrics = backend.metrics
+        self.features = backend.features
         self._steps = backend.steps
 
     async def readable(self, record: Record) -> Record:

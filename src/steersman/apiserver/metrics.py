@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, TypeVar
 
+from steersman.apiserver.feature_gates import FeatureGates
 from steersman.apiserver.request import RequestInfo, ServerRequest
 from steersman.telemetry import CounterOf, Gauge, GaugeOf, HistogramOf, Registry, add_process_metrics
 from steersman.wire import APPLY_PATCH, HttpRequest
@@ -53,6 +54,21 @@ _LONG_RUNNING: Final = GaugeOf(
 _EVENTS: Final = CounterOf(
     "apiserver_watch_events_total", "Number of events sent in watch clients", ("group", "version", "resource")
 )
+_SHARDS: Final = GaugeOf(
+    "apiserver_watch_shards_total",
+    "Number of active sharded watch connections broken by resource type.",
+    ("group", "resource"),
+)
+_LEFT_OUT: Final = CounterOf(
+    "apiserver_watch_filtered_events_total",
+    "Counter of events filtered out by shard selector during watch dispatch, broken by resource type.",
+    ("group", "resource"),
+)
+_FEATURES: Final = GaugeOf(
+    "kubernetes_feature_enabled",
+    "This metric records the data about the stage and enablement of a k8s feature.",
+    ("name", "stage"),
+)
 _STORED: Final = GaugeOf(
     "apiserver_storage_objects",
     "[DEPRECATED, consider using apiserver_resource_objects instead] Number of stored objects at the time of last check "
@@ -81,7 +97,7 @@ _ADMISSION: Final = HistogramOf(
 class ServerMetrics:
     """The metrics of one server; ``registry`` prints them."""
 
-    def __init__(self) -> None:
+    def __init__(self, features: FeatureGates) -> None:
         self.registry = Registry(max_series=10_000)
         self._total = self.registry.counter(_TOTAL)
         self._duration = self.registry.histogram(_DURATION)
@@ -89,6 +105,13 @@ class ServerMetrics:
         self._reads, self._writes = in_flight.labels("readOnly"), in_flight.labels("mutating")
         self._long_running = self.registry.gauge(_LONG_RUNNING)
         self._events = self.registry.counter(_EVENTS)
+        #: kube-apiserver has these two only with the feature.
+        shards = features.sharded_list_and_watch
+        self._shards = self.registry.gauge(_SHARDS) if shards else None
+        self._left_out = self.registry.counter(_LEFT_OUT) if shards else None
+        enabled = self.registry.gauge(_FEATURES)
+        for labels, is_on in features.listed().items():
+            enabled.labels(*labels).set(is_on)
         self._admission = self.registry.histogram(_ADMISSION)
         self._stored = self.registry.gauge(_STORED)
         self._objects = self.registry.gauge(_OBJECTS)
@@ -122,14 +145,21 @@ class ServerMetrics:
             # The response to a watch is only its beginning.
             self._duration.labels(*values).observe(seconds)
 
-    def watching(self, info: RequestInfo, change: int) -> None:
+    def watching(self, info: RequestInfo, change: int, *, is_sharded: bool) -> None:
         """Count a watch that begins (1) or ends (-1)."""
+        if is_sharded and self._shards is not None:
+            self._shards.labels(info.group, info.resource).inc(change)
         values = ("WATCH", info.group, info.version, info.resource, info.subresource, _scope(info), _COMPONENT)
         self._long_running.labels(*values).inc(change)
 
     def sent(self, info: RequestInfo, events: int) -> None:
         """Count events sent to a watch."""
         self._events.labels(info.group, info.version, info.resource).inc(events)
+
+    def left_out(self, info: RequestInfo, events: int) -> None:
+        """Count states of changed objects that a watch does not get because they are in another shard."""
+        if self._left_out is not None:
+            self._left_out.labels(info.group, info.resource).inc(events)
 
     def admitted(self, step: str, operation: str, seconds: float, *, rejected: bool) -> None:
         """Count a step of admission: "admit" or "validate"."""

@@ -44,6 +44,7 @@ class ServerOptions(TypedDict, total=False):
     limits: Limits | None
     history: int
     history_bytes: int
+    feature_gates: Mapping[str, bool]
 
 
 _RBAC = GroupVersion("rbac.authorization.k8s.io", "v1")

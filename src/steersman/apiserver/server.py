@@ -58,6 +58,7 @@ from steersman.apiserver.custom_resources import (
 )
 from steersman.apiserver.discovery import discovery_routes, feed_check, is_health_path, metrics_route, storage_check
 from steersman.apiserver.errors import RequestRejected, internal, no_such_resource, unauthorized
+from steersman.apiserver.feature_gates import FeatureGates
 from steersman.apiserver.handlers import path_route
 from steersman.apiserver.identity import IN_PROCESS, UNKNOWN, AccountTokens, User, request_peer
 from steersman.apiserver.metrics import ServerMetrics
@@ -119,6 +120,9 @@ class ApiServer:
     ``paths`` are functions that answer further paths, and ``routes`` do so with full control. ``limits`` are sizes and
     times. ``history`` is how many changes of a resource a watch can go back, and ``history_bytes`` bounds the memory of
     old states, in the storage and for watches alike.
+
+    ``feature_gates`` turns features on that are off by default, with kube-apiserver's names:
+    ``{"ShardedListAndWatch": True}`` serves lists and watches of shards.
     """
 
     def __init__(self, **options: Unpack[ServerOptions]) -> None:
@@ -136,8 +140,9 @@ class ApiServer:
         #: Calls webhooks, unless ``webhook_caller`` does.
         self.webhooks = WebhookCalls(options.get("webhook_resolver") or StoredServices(self.storage))
         caller: WebhookCaller = options.get("webhook_caller") or self.webhooks
+        features = FeatureGates.chosen(options.get("feature_gates", {}))
         #: The metrics that ``/metrics`` serves.
-        self.metrics = ServerMetrics()
+        self.metrics = ServerMetrics(features)
         workers = Workers()
         plugins = chosen_plugins(
             options.get("enable_admission_plugins", ()), options.get("disable_admission_plugins", ())
@@ -153,6 +158,7 @@ class ApiServer:
             limits=options.get("limits") or Limits(),
             workers=workers,
             metrics=self.metrics,
+            features=features,
         )
         #: Serves custom resources as their definitions are created, changed and deleted.
         self.custom_resources = CustomResources(self.backend, extensions, caller)
@@ -177,10 +183,8 @@ class ApiServer:
         self.admission.add(*builtin_plugins(plugins, {each.resource for each in self.registry if not each.custom}))
         self.admission.add(UnsupportedFeatures(), DefinitionLifecycle(self.custom_resources))
         self.admission.add(*options.get("admission", ()))
-        if "ResourceQuota" in plugins and self.registry.any_version("", "resourcequotas") is not None:
-            from steersman.apiserver.quotas import ResourceQuotas  # noqa: PLC0415 - only needed for quotas
-
-            self.admission.add_last(ResourceQuotas(self.backend))
+        if "ResourceQuota" in plugins:
+            self._count_quotas()
         #: Handlers of requests that do not concern resources, in order.
         self.routes: list[Route] = [
             *options.get("routes", ()),
@@ -206,6 +210,13 @@ class ApiServer:
             from steersman.apiserver.chain.escalation_plugin import EscalationPlugin  # noqa: PLC0415 - only needed for roles
 
             self.admission.add_guard(EscalationPlugin(self.storage))
+
+    def _count_quotas(self) -> None:
+        """Enforce ResourceQuotas, if they are served."""
+        if self.registry.any_version("", "resourcequotas") is not None:
+            from steersman.apiserver.quotas import ResourceQuotas  # noqa: PLC0415 - only needed for quotas
+
+            self.admission.add_last(ResourceQuotas(self.backend))
 
     def _stored_plugins(self, names: frozenset[str], caller: WebhookCaller, workers: Workers) -> list[Plugin]:
         """The plugins that stored objects configure."""

@@ -20,12 +20,20 @@ from steersman.apiserver.storage import Record
 _encode = msgspec.json.Encoder().encode
 
 
+class ShardInfo(msgspec.Struct, frozen=True):
+    """The shard of a list."""
+
+    selector: str
+
+
 class ListMetadata(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """The metadata of a list."""
 
     resource_version: str = ""
     continue_: str = msgspec.field(default="", name="continue")
     remaining_item_count: int | None = None
+    #: Only lists of whole built-in objects show it.
+    shard_info: ShardInfo | None = None
 
 
 class Form:

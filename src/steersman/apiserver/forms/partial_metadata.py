@@ -61,7 +61,7 @@ class PartialForm(Form):
             what = f"(*{_internal(self.definition)}.{kind})"
             raise not_this_form(f"you requested PartialObjectMetadata, but the requested object is a list {what}")
         return b'{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","metadata":%b,"items":[' % _encode(
-            meta
+            msgspec.structs.replace(meta, shard_info=None)
         )
 
     def items(self, records: Iterable[Record]) -> Iterator[bytes]:

@@ -18,7 +18,7 @@ import msgspec
 
 from steersman.apiserver.context import VerbContext
 from steersman.apiserver.errors import bad_request, expired, too_large_resource_version
-from steersman.apiserver.forms import ListMetadata, form_for
+from steersman.apiserver.forms import ListMetadata, ShardInfo, form_for
 from steersman.apiserver.go_types.reader import Unreadable, read_written
 from steersman.apiserver.go_types.shapes import Shape
 from steersman.apiserver.go_types.written_values import parse_pairs
@@ -29,6 +29,7 @@ from steersman.apiserver.verbs.options import not_a_number, read_version, refuse
 from steersman.apiserver.verbs.responses import answer_records
 from steersman.apiserver.watching.pace import Pace
 from steersman.apiserver.watching.selection import Selection, check_syntax
+from steersman.apiserver.watching.shard_selectors import requested_shards
 from steersman.errors import UNREADABLE
 from steersman.golang import json_problem
 from steersman.objects.field_problems import FieldProblem, problem
@@ -46,6 +47,8 @@ _NOT_BASE64 = re.compile("[^A-Za-z0-9_-]")
 _URL_SAFE = str.maketrans("-_+/", "+/!!")
 #: Number of objects read at a time when a selector may exclude any of them.
 _LOOKED_AT = 1000
+#: The largest number of objects that kube-apiserver reads from etcd at a time.
+_FETCHED_MAX = 10_000
 
 
 async def list_(context: VerbContext, request: ServerRequest) -> ServerResponse:
@@ -107,8 +110,12 @@ class Listing:
         self._context = context
         self._options = options
         self._selection = Selection(
-            context.definition, namespace=info.namespace, labels=options.label_selector, fields=options.field_selector
+            context.definition,
+            namespace=info.namespace,
+            labels=options.label_selector,
+            fields=options.field_selector,
         )
+        self._selection.shards = requested_shards(request, context.features)
         self._limit = max(0, options.limit or 0)
         #: The key with which the page begins, and one after which it does.
         self._start = self._after = ""
@@ -119,6 +126,13 @@ class Listing:
 
     async def read(self) -> tuple[list[Record], ListMetadata]:
         """The objects of the page, and the list's metadata."""
+        records, meta = await self._read()
+        shards = self._selection.shards
+        if shards is not None:
+            meta = msgspec.structs.replace(meta, shard_info=ShardInfo(str(shards)))
+        return records, meta
+
+    async def _read(self) -> tuple[list[Record], ListMetadata]:
         await self._begin()
         self._is_indexed = self._selection.has_index and not self._options.continue_ and not self._revision
         try:
@@ -185,6 +199,7 @@ class Listing:
     async def _selected(self) -> tuple[list[Record], ListMetadata]:
         records: list[Record] = []
         after, limit, pace = self._after, self._limit, Pace()
+        passed = 0
         while True:
             page = await self._page(after, _LOOKED_AT if limit else 0)
             self._revision = page.revision
@@ -197,10 +212,28 @@ class Listing:
                 if len(records) == limit:
                     more = await self._has_more(page, index)
                     token = self._token(record.key + "\0", page.revision) if more else ""
-                    return records, ListMetadata(resource_version=str(page.revision), continue_=token)
+                    remaining = self._remaining(passed + index + 1, passed + len(page.records) + page.remaining)
+                    return records, ListMetadata(
+                        resource_version=str(page.revision),
+                        continue_=token,
+                        remaining_item_count=remaining if more else None,
+                    )
             if not page.remaining:
                 return records, ListMetadata(resource_version=str(page.revision))
             after = page.records[-1].key
+            passed += len(page.records)
+
+    def _remaining(self, looked_at: int, total: int) -> int | None:
+        """How many objects follow a page of a shard, as kube-apiserver counts: it forgets that others were left out."""
+        if self._selection.has_selectors or self._selection.name:
+            return None
+        if self._context.definition.ttl is not None:
+            # It does not keep Events in memory: it reads ever more of them from etcd, and counts from the last time on.
+            fetched = self._limit
+            while fetched < looked_at:
+                looked_at, total = looked_at - fetched, total - fetched
+                fetched = min(2 * fetched, _FETCHED_MAX)
+        return total - self._limit
 
     async def _has_more(self, page: Page, index: int) -> bool:
         """Whether more objects may follow; with an index, whether they do."""

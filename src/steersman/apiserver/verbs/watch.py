@@ -30,6 +30,7 @@ from steersman.apiserver.storage import Page, Record
 from steersman.apiserver.verbs.options import not_a_number, refuse_options, version_of_get
 from steersman.apiserver.watching.pace import Pace
 from steersman.apiserver.watching.selection import Selection, check_syntax
+from steersman.apiserver.watching.shard_selectors import requested_shards
 from steersman.apiserver.watching.watched_change import WatchedChange, is_converted
 from steersman.apiserver.watching.window import TooOld, Window
 from steersman.errors import encode_status
@@ -72,6 +73,10 @@ async def watch(context: VerbContext, request: ServerRequest) -> ServerResponse:
         labels=options.label_selector,
         fields=options.field_selector,
     )
+    selection.shards = requested_shards(request, context.features)
+    if context.definition.ttl is not None and not selection.has_selectors:
+        # kube-apiserver does not keep Events in memory. Its watch of etcd checks nothing unless a selector is given.
+        selection.shards = None
     headers = _PROTOBUF_HEADERS if request.media_type == PROTOBUF else _HEADERS
     stream = _Stream(context, request, selection, form, options)
     try:
@@ -191,7 +196,8 @@ class _Stream:
 
     async def __aiter__(self) -> AsyncGenerator[bytes]:
         """The stream, in pieces of any number of frames."""
-        self._context.metrics.watching(self._info, 1)
+        metrics, is_sharded = self._context.metrics, self._selection.shards is not None
+        metrics.watching(self._info, 1, is_sharded=is_sharded)
         try:
             # A client that leaves ends the stream here: without aclosing, its state would stay until a garbage collection.
             async with aclosing(self._pieces()) as pieces:
@@ -201,7 +207,7 @@ class _Stream:
             # An object that cannot be shown, such as one that cannot be converted, is an error in its place.
             yield self.error(refused)
         finally:
-            self._context.metrics.watching(self._info, -1)
+            metrics.watching(self._info, -1, is_sharded=is_sharded)
 
     async def _pieces(self) -> AsyncGenerator[bytes]:
         if self._initial is not None:
@@ -358,6 +364,14 @@ class _Stream:
                 return None
             is_in, was_in = change.record is not None, change.previous is not None
         else:
+            if (
+                selection.shards is not None
+                and change.key.startswith(selection.prefix)
+                and not selection.in_shard(change)
+            ):
+                states = (change.record is not None) + (change.previous is not None)
+                self._context.metrics.left_out(self._info, states)
+                return None
             is_in = selection.matches_change(change, previous=False)
             was_in = selection.matches_change(change, previous=True)
         if is_in:

@@ -14,23 +14,32 @@ from steersman.apiserver.registry.definition import Definition
 from steersman.apiserver.storage import Record
 from steersman.apiserver.watching.matchers import FieldMatcher, LabelMatcher
 from steersman.apiserver.watching.selector_errors import field_problem, label_problem
-from steersman.apiserver.watching.watched_change import WatchedChange, fields_of, is_converted, labels_of
+from steersman.apiserver.watching.watched_change import WatchedChange, fields_of, is_converted, labels_of, uid_of
 from steersman.apiserver.watching.window import Window
 from steersman.errors import SelectorError
 from steersman.objects import FieldSelector, Selector
+from steersman.wire import ShardSelector
 
 _ALWAYS = ("metadata.name", "metadata.namespace")
 
 
 class Selection:
-    """Objects of one resource by namespace, name, labels and fields."""
+    """Objects of one resource by namespace, name, labels, fields and shard."""
 
-    __slots__ = ("_definition", "_field_matcher", "_fields", "_label_matcher", "_labels", "name", "prefix")
+    __slots__ = ("_definition", "_field_matcher", "_fields", "_label_matcher", "_labels", "name", "prefix", "shards")
 
     def __init__(
-        self, definition: Definition, *, namespace: str = "", name: str = "", labels: str = "", fields: str = ""
+        self,
+        definition: Definition,
+        *,
+        namespace: str = "",
+        name: str = "",
+        labels: str = "",
+        fields: str = "",
     ) -> None:
         self._definition = definition
+        #: The selected shard. It is set when everything else is checked, as in kube-apiserver.
+        self.shards: ShardSelector | None = None
         self._labels = _read_labels(labels)
         self._label_matcher = None if self._labels is None else LabelMatcher(self._labels)
         self._fields = _read_fields(definition, fields)
@@ -49,7 +58,12 @@ class Selection:
     @property
     def by_content(self) -> bool:
         """Whether the objects themselves must be checked, not only their keys."""
-        return self._labels is not None or self._fields is not None or bool(self.name)
+        return self.has_selectors or self.shards is not None or bool(self.name)
+
+    @property
+    def has_selectors(self) -> bool:
+        """Whether labels or fields are selected. Without them, kube-apiserver counts the remaining objects of a list."""
+        return self._labels is not None or self._fields is not None
 
     @property
     def has_index(self) -> bool:
@@ -71,6 +85,8 @@ class Selection:
         """Whether an object below `prefix` is selected; a window caches the labels of current objects."""
         if self.name and not record.key.endswith(f"/{self.name}"):
             return False
+        if self.shards is not None and not self._in_shard(self.shards, record.key, lambda: uid_of(record)):
+            return False
         if self._label_matcher is not None:
             is_cached = window is not None and not is_converted(self._definition)
             labels = window.labels(record) if window is not None and is_cached else labels_of(record)
@@ -84,6 +100,8 @@ class Selection:
         """Whether an object is selected after a change, or was before it."""
         if (change.previous if previous else change.record) is None or not self.takes_all(change.key):
             return False
+        if not self.in_shard(change):
+            return False
         if self._label_matcher is not None and not self._label_matcher.matches(change.labels(previous=previous)):
             return False
         if self._field_matcher is None:
@@ -93,6 +111,17 @@ class Selection:
             self._reader(change.key, lambda: change.fields(definition, previous=previous))
         )
 
+    def in_shard(self, change: WatchedChange) -> bool:
+        """Whether the changed object is in the selected shard, in which it always stays."""
+        return self.shards is None or self._in_shard(self.shards, change.key, lambda: change.uid)
+
+    def _in_shard(self, shards: ShardSelector, key: str, uid: Callable[[], str]) -> bool:
+        by_namespace = shards.field == "namespace"
+        return shards.selects(namespace=self._namespace(key) if by_namespace else "", uid="" if by_namespace else uid())
+
+    def _namespace(self, key: str) -> str:
+        return key.split("/")[2] if self._definition.namespaced else ""
+
     def _reader(self, key: str, others: Callable[[], dict[str, str]]) -> Callable[[str], str]:
         known: dict[str, str] | None = None
 
@@ -101,7 +130,7 @@ class Selection:
             if field == "metadata.name":
                 return key.rpartition("/")[2]
             if field == "metadata.namespace":
-                return key.split("/")[2] if self._definition.namespaced else ""
+                return self._namespace(key)
             if known is None:
                 known = others()
             return known.get(field, "")

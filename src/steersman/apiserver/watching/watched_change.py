@@ -20,7 +20,16 @@ class _Labeled(msgspec.Struct):
     metadata: _Labels
 
 
+class _Uid(msgspec.Struct):
+    uid: str = ""
+
+
+class _Identified(msgspec.Struct):
+    metadata: _Uid
+
+
 _decode_labels = msgspec.json.Decoder(_Labeled).decode
+_decode_uid = msgspec.json.Decoder(_Identified).decode
 _NONE: dict[str, str] = {}
 
 
@@ -34,6 +43,11 @@ def labels_of(record: Record) -> dict[str, str]:
     if b'"labels"' not in record.value:
         return _NONE
     return _decode_labels(record.value).metadata.labels or _NONE
+
+
+def uid_of(record: Record) -> str:
+    """The uid of an object; nothing else is decoded."""
+    return _decode_uid(record.value).metadata.uid
 
 
 def fields_of(definition: Definition, record: Record) -> dict[str, str]:
@@ -57,11 +71,20 @@ class WatchedChange(msgspec.Struct, gc=False, eq=False):
     _fields: dict[tuple[bool, Hashable], dict[str, str]] = msgspec.field(
         default_factory=dict[tuple[bool, Hashable], dict[str, str]]
     )
+    _uid: str = ""
 
     @property
     def size(self) -> int:
         """The size of the old state, which only the history holds."""
         return 0 if self.previous is None else len(self.previous.value)
+
+    @property
+    def uid(self) -> str:
+        """The uid of the object: no change has another one before than after it."""
+        if not self._uid:
+            record = self.record or self.previous
+            self._uid = "" if record is None else uid_of(record)
+        return self._uid
 
     def labels(self, *, previous: bool) -> dict[str, str]:
         """The labels after the change, or before it."""
