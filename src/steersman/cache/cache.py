@@ -37,6 +37,7 @@ from steersman.objects import (
     raw_bytes,
     uid_of,
 )
+from steersman.wire import ShardSelector
 
 T = TypeVar("T")
 ObjectT = TypeVar("ObjectT", bound=Object)
@@ -236,6 +237,7 @@ class Cache:
                 self.client,
                 kind,
                 options=self._informer_options(kind),
+                shards=self._informer_shards(kind),
                 settings=self._settings,
                 on_restore=self._on_restore,
                 on_recovery=self._on_recovery,
@@ -272,6 +274,11 @@ class Cache:
     def _informer_options(self, kind: type[Any] | Kind) -> KindOptions | None:
         """The options of a kind's informer. A subclass may cache less of the kind."""
         return self._options_of(kind)
+
+    def _informer_shards(self, kind: type[Any] | Kind) -> ShardSelector | None:
+        """The shard of a kind's informer; None for all objects. A subclass may cache a shard."""
+        del kind
+        return None
 
     async def key(self, kind: type[Any] | Kind, key: Key | str | tuple[str, str]) -> Key:
         """Resolve a key as the client does: a bare name is in the client's namespace."""

@@ -24,7 +24,7 @@ from steersman.cache.store import Store
 from steersman.client import RawReads
 from steersman.errors import ApiError, Forbidden, Unauthorized
 from steersman.objects import Key, version_number
-from steersman.wire import ListOptions
+from steersman.wire import ListOptions, RawList, ShardSelector
 
 #: Collections up to this size are compared object by object.
 COMPARED_MAX = 500
@@ -50,6 +50,27 @@ class _Identified(msgspec.Struct, gc=False):
 _decoder = msgspec.json.Decoder(_Identified)
 
 
+class ScopeReads(msgspec.Struct, frozen=True):
+    """Reads the metadata of one scope; ``reads`` must request metadata only."""
+
+    reads: RawReads
+    scope: str
+    options: KindOptions = KindOptions()
+    shards: ShardSelector | None = None
+
+    async def page(self, limit: int) -> RawList:
+        """The first page."""
+        options = self.options
+        query = ListOptions(
+            label_selector=str(options.labels), field_selector=str(options.fields), limit=limit, shards=self.shards
+        )
+        return await self.reads.page(self.scope, query)
+
+    def selects(self, key: Key, uid: str) -> bool:
+        """Whether a listed object is in the shard: the server may not select it."""
+        return self.shards is None or self.shards.selects(namespace=key.namespace, uid=uid)
+
+
 class Freshness:
     """The server's state of one scope at the time of a request, and whether the store has caught up with it."""
 
@@ -64,18 +85,16 @@ class Freshness:
         #: The listed objects that the store does not have yet.
         self._awaited: dict[Key, tuple[str, int]] = {}
 
-    async def ask(self, reads: RawReads, options: KindOptions) -> None:
-        """Ask the server for its current state. ``reads`` must request metadata only."""
+    async def ask(self, reads: ScopeReads) -> None:
+        """Ask the server for its current state."""
         self._before = version_number(self._store.watermark(self._scope)) or 0
         small = len(self._store) <= COMPARED_MAX
-        query = ListOptions(
-            label_selector=str(options.labels), field_selector=str(options.fields), limit=COMPARED_MAX if small else 1
-        )
-        page = await reads.page(self._scope, query)
+        page = await reads.page(COMPARED_MAX if small else 1)
         self._number = version_number(page.resource_version)
         self._listed = None
         if small and not page.continue_:
-            self._listed = dict(identity for raw in page.items if (identity := _identity(raw)) is not None)
+            found = (identity for raw in page.items if (identity := _identity(raw)) is not None)
+            self._listed = {key: (uid, version) for key, (uid, version) in found if reads.selects(key, uid)}
             self._awaited = dict(self._listed)
 
     @property
@@ -123,9 +142,7 @@ def _identity(raw: bytes) -> tuple[Key, tuple[str, int]] | None:
 
 async def reach(
     replica: Replica,
-    scope: str,
-    reads: RawReads,
-    options: KindOptions,
+    reads: ScopeReads,
     *,
     hurry: Callable[[str], None],
     refresh: Callable[[], Awaitable[None]],
@@ -134,12 +151,13 @@ async def reach(
 
     ``hurry`` makes the server send a bookmark for a scope soon, and ``refresh`` relists everything.
     """
+    scope = reads.scope
     backoff = Backoff(initial=0.25, maximum=15.0)
     while True:
         await replica.wait_synced()
         freshness = Freshness(replica.store, scope)
         try:
-            await freshness.ask(reads, options)
+            await freshness.ask(reads)
         except ApiError as error:
             if isinstance(error, Forbidden | Unauthorized):
                 replica.deny(scope, error)

@@ -22,7 +22,7 @@ import msgspec
 from steersman.aio import Supervisor
 from steersman.cache.contents import IndexName
 from steersman.cache.delivery import EventHandler, HandlerRegistration
-from steersman.cache.freshness import reach
+from steersman.cache.freshness import ScopeReads, reach
 from steersman.cache.index_calls import IndexCalls
 from steersman.cache.indexes import IndexFunction
 from steersman.cache.intake import Intake, KindOptions
@@ -43,7 +43,7 @@ from steersman.objects import (
     decode,
     version_number,
 )
-from steersman.wire import ListOptions, key_of
+from steersman.wire import ListOptions, ShardSelector, key_of
 
 T = TypeVar("T")
 
@@ -63,6 +63,7 @@ class Informer(Generic[T]):
         kind: type[Any] | Kind,
         *,
         options: KindOptions | None = None,
+        shards: ShardSelector | None = None,
         settings: Settings | None = None,
         on_restore: Callable[[], None] | None = None,
         on_recovery: Callable[[], None] | None = None,
@@ -70,6 +71,8 @@ class Informer(Generic[T]):
         self.kind = kind
         self.gvk = kind.gvk()
         self.options = options or KindOptions()
+        #: Only objects of this shard are stored. An object never changes its shard.
+        self.shards = shards
         reads = RawReads(client, kind, metadata_only=self.options.metadata_only)
         self._reads = reads
         self._metadata = RawReads(client, kind, metadata_only=True)
@@ -86,13 +89,14 @@ class Informer(Generic[T]):
         self._recover_all = on_recovery or self.recover
         #: Whether reads have waited for the watch since it was lost.
         self._was_awaited = False
-        self.intake = Intake(self.options, kind=self.gvk.kind, field_managers=reads.field_managers)
+        self.intake = Intake(self.options, kind=self.gvk.kind, field_managers=reads.field_managers, shards=shards)
         self._scopes = {
             scope: ListWatch(
                 reads,
                 scope,
                 self.replica,
                 options=self.options,
+                shards=shards,
                 intake=self.intake,
                 settings=settings or Settings(),
                 on_recovery=self._on_recovery,
@@ -244,9 +248,8 @@ class Informer(Generic[T]):
         try:
             async with Supervisor() as tasks:
                 for scope in self._scopes:
-                    reaching = reach(
-                        self.replica, scope, self._metadata, self.options, hurry=self._hurry, refresh=self.refresh
-                    )
+                    reads = ScopeReads(self._metadata, scope, self.options, self.shards)
+                    reaching = reach(self.replica, reads, hurry=self._hurry, refresh=self.refresh)
                     tasks.start(reaching, name=f"catch up with {self.gvk.kind} {scope}".rstrip())
         finally:
             self.sync.caught_up()

@@ -9,6 +9,7 @@ Guarantees
 - If the transform fails, the cache keeps the object as the server sent it, so readers see the latest state. The failure is
   logged and counted.
 - For bytes without an object name, or with another kind, `admit` returns None; no other object is affected.
+- An object of another shard is never stored, whether the server selects shards or not.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import asyncio
 import logging
 import sys
 from collections.abc import Callable
+from enum import Enum, auto
 from functools import lru_cache
 from typing import Any, Generic, TypeAlias, TypeVar, cast
 
@@ -26,6 +28,7 @@ from steersman.cache.stored_object import StoredObject
 from steersman.errors import is_exit
 from steersman.objects import FieldSelector, Key, Selector, is_manager_of
 from steersman.telemetry import FailureLog, error_words, user_frames
+from steersman.wire import ShardSelector
 
 _log = logging.getLogger("steersman.cache")
 
@@ -146,11 +149,28 @@ class _Pool(Generic[T]):
         return value
 
 
+class Outside(Enum):
+    """Stands for an object of another shard."""
+
+    OUTSIDE = auto()
+
+
+OUTSIDE = Outside.OUTSIDE
+
+
 class Intake:
     """The intake of one kind in one cache."""
 
-    def __init__(self, options: KindOptions, *, kind: str = "", field_managers: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        options: KindOptions,
+        *,
+        kind: str = "",
+        field_managers: tuple[str, ...] = (),
+        shards: ShardSelector | None = None,
+    ) -> None:
         self._options = options
+        self._shards = shards
         #: The kinds that objects may have: items of lists of built-in kinds have none.
         self._kinds = frozenset({kind, "", "PartialObjectMetadata"}) if kind else None
         self._selects_all = not (options.namespaces or options.labels or options.fields)
@@ -171,15 +191,36 @@ class Intake:
             self._last = (raw, stored)
         return stored
 
+    def receive(self, raw: bytes) -> StoredObject | Outside | None:
+        """Like `admit`, for lists and watches; `OUTSIDE` for an object of another shard, at the cost of its metadata."""
+        if self._shards is None:
+            return self.admit(raw)
+        metadata = self._identified(raw)
+        if metadata is None:
+            return None
+        is_inside = self._shards.selects(namespace=metadata.namespace or "", uid=metadata.uid or "")
+        return self._converted(raw, metadata) if is_inside else OUTSIDE
+
     def admit(self, raw: bytes) -> StoredObject | None:
         """Convert an object's bytes; return None if they are not an object of this kind."""
+        metadata = self._identified(raw)
+        return None if metadata is None else self._converted(raw, metadata)
+
+    def _identified(self, raw: bytes) -> _Metadata | None:
+        """The metadata of an object of this kind; None for anything else."""
+        try:
+            identified = _decoder.decode(raw)
+        except _UNREADABLE:
+            return None
+        metadata = identified.metadata
+        if not metadata.name or (self._kinds is not None and identified.kind not in self._kinds):
+            return None
+        return metadata
+
+    def _converted(self, raw: bytes, metadata: _Metadata) -> StoredObject | None:
         options = self._options
         managed = b""
         try:
-            identified = _decoder.decode(raw)
-            metadata = identified.metadata
-            if not metadata.name or (self._kinds is not None and identified.kind not in self._kinds):
-                return None
             labels = self._labels.get(bytes(metadata.labels)) if metadata.labels else None
             if metadata.managed_fields:
                 managed = self._own_entries(metadata.managed_fields)
@@ -207,8 +248,10 @@ class Intake:
         )
 
     def selects(self, stored: StoredObject, raw: bytes) -> bool:
-        """Whether the cache's options select an object; ``raw`` is the object before the transform."""
+        """Whether the cache's options and shard select an object; ``raw`` is the object before the transform."""
         options = self._options
+        if self._shards is not None and not self._shards.selects(namespace=stored.key.namespace, uid=stored.uid):
+            return False
         if self._selects_all:
             return True
         if options.namespaces and stored.key.namespace not in options.namespaces:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from steersman import aio
 from steersman.cache import reflector
 from steersman.cache.contents import SLICE
-from steersman.cache.intake import Intake, KindOptions
+from steersman.cache.intake import OUTSIDE, Intake, KindOptions, Outside
 from steersman.cache.reflector import Change, Failed, Input, Mark, Put, Reason, Remove, Settings, State, Stepper
 from steersman.cache.replica import Replica
 from steersman.cache.statistics import ScopeStatistics
@@ -37,7 +37,7 @@ from steersman.errors import (
 )
 from steersman.objects import Key, Kind
 from steersman.telemetry import LineLimit
-from steersman.wire import ListOptions, PageCount, WatchFrame, WatchOptions
+from steersman.wire import ListOptions, PageCount, ShardSelector, WatchFrame, WatchOptions
 
 _log = logging.getLogger("steersman.cache")
 
@@ -70,6 +70,7 @@ class ListWatch:
         replica: Replica,
         *,
         options: KindOptions,
+        shards: ShardSelector | None,
         intake: Intake,
         settings: Settings,
         on_recovery: Callable[[], None],
@@ -82,6 +83,7 @@ class ListWatch:
         self._stepper = Stepper(settings)
         self._labels = str(options.labels)
         self._fields = str(options.fields)
+        self._shards = shards
         self._staged: dict[Key, StoredObject] = {}
         self._max_bytes = options.max_list_bytes
         self._count = self._new_count()
@@ -252,7 +254,9 @@ class ListWatch:
                 return await self._list(limit, continue_)
             case reflector.Probe():
                 self.requests += 1
-                options = ListOptions(label_selector=self._labels, field_selector=self._fields, limit=1)
+                options = ListOptions(
+                    label_selector=self._labels, field_selector=self._fields, limit=1, shards=self._shards
+                )
                 version = (await self._reads.page(self.scope, options)).resource_version
                 if version == self.state.version:
                     self._hear()
@@ -264,7 +268,11 @@ class ListWatch:
         self.requests += 1
         self.lists += not continue_
         options = ListOptions(
-            label_selector=self._labels, field_selector=self._fields, limit=limit or None, continue_=continue_
+            label_selector=self._labels,
+            field_selector=self._fields,
+            limit=limit or None,
+            continue_=continue_,
+            shards=self._shards,
         )
         page = await self._reads.page(self.scope, options)
         if not continue_:
@@ -275,12 +283,13 @@ class ListWatch:
             raise ProtocolError(f"list {self._name}: {error}") from None
         items: list[StoredObject] = []
         for position, raw in enumerate(page.items):
-            stored = self._intake.admit(raw)
+            stored = self._intake.receive(raw)
             if stored is None or not self._is_in_scope(stored):
                 self.unreadable += 1
                 # left out, it would look deleted
                 raise ProtocolError(f"list {self._name}: items[{position}], {len(raw)} bytes, is not an object of it")
-            items.append(stored)
+            if stored is not OUTSIDE:
+                items.append(stored)
             if not (position + 1) % SLICE:  # an unpaged list may be long
                 await asyncio.sleep(0)
         if delay:
@@ -300,6 +309,7 @@ class ListWatch:
             send_initial_events=True if command.initial else None,
             allow_bookmarks=True,
             timeout_seconds=command.seconds,
+            shards=self._shards,
         )
         self._stream = await self._reads.watch(self.scope, options, idle_timeout=self._idle_timeout)
         if not self._silent and not command.initial:
@@ -343,12 +353,12 @@ class ListWatch:
                 raise ProtocolError(
                     f"list {self._name}: an initial event of {len(frame.object)} bytes is not an object of this kind"
                 )
-            elif stored is not None:
+            elif stored is not None and stored is not OUTSIDE:
                 changes.append(Remove(stored) if frame.type == "DELETED" else Put(stored))
         return tuple(changes)
 
-    def _admitted(self, raw: bytes) -> StoredObject | None:
-        stored = self._intake.admit(raw)
+    def _admitted(self, raw: bytes) -> StoredObject | Outside | None:
+        stored = self._intake.receive(raw)
         if stored is not None and self._is_in_scope(stored):
             return stored
         self.unreadable += 1
@@ -357,9 +367,9 @@ class ListWatch:
             _log.warning(words, len(raw), self._name)
         return None
 
-    def _is_in_scope(self, stored: StoredObject) -> bool:
+    def _is_in_scope(self, stored: StoredObject | Outside) -> bool:
         """Whether an object is in the scope. What is not would never be removed: a list replaces its scope alone."""
-        return not self.scope or stored.key.namespace in {"", self.scope}
+        return not self.scope or stored is OUTSIDE or stored.key.namespace in {"", self.scope}
 
     def _stage(self, changes: reflector.Changes) -> None:
         staged = self._staged

@@ -8,7 +8,9 @@ Guarantees
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
+
+from msgspec.structs import replace
 
 from steersman.aio import Closable
 from steersman.client.bindings import Binding, VerbCall
@@ -32,6 +34,8 @@ from steersman.wire import (
     split_list,
 )
 
+_OptionsT = TypeVar("_OptionsT", ListOptions, WatchOptions)
+
 
 class RawReads:
     """Lists and watches of one kind, as bytes: ``RawReads(client, Site)``."""
@@ -47,8 +51,28 @@ class RawReads:
         """The binding of the kind; `KindNotServed` if the server does not serve it."""
         return await self._reads.kinds.bind(self.kind)
 
+    async def _sent(self, options: _OptionsT) -> _OptionsT:
+        """The options as they are sent: without a shard selector, if the server does not know it."""
+        if options.shards is None or await self._sender.shard_support.ask(self._ask):
+            return options
+        return replace(options, shards=None)
+
+    async def _ask(self, request: HttpRequest) -> bytes:
+        return await self._sender.send(request, tried=VerbCall("ask for a shard of Namespaces"))
+
     async def page(self, namespace: str, options: ListOptions) -> RawList:
-        """Read one page of the collection; an empty namespace means all namespaces."""
+        """Read one page of the collection; an empty namespace means all namespaces.
+
+        With a shard selector, the server may return objects of other shards too.
+        """
+        options = await self._sent(options)
+        try:
+            return await self._page(namespace, options)
+        except ApiError:
+            self._sender.shard_support.forget()
+            raise
+
+    async def _page(self, namespace: str, options: ListOptions) -> RawList:
         binding = await self.binding()
         tried = VerbCall("list", binding.gvk, f"in namespace {namespace}" if namespace else "")
         request = HttpRequest(
@@ -69,7 +93,18 @@ class RawReads:
         raise ProtocolError(f"{tried}: {problem}")
 
     async def watch(self, namespace: str, options: WatchOptions, *, idle_timeout: float | None = None) -> RawWatch:
-        """Open a watch; the caller closes it. ``idle_timeout`` is as for `Client.watch`."""
+        """Open a watch; the caller closes it. ``idle_timeout`` is as for `Client.watch`.
+
+        With a shard selector, the server may send objects of other shards too.
+        """
+        options = await self._sent(options)
+        try:
+            return await self._watch(namespace, options, idle_timeout=idle_timeout)
+        except ApiError:
+            self._sender.shard_support.forget()
+            raise
+
+    async def _watch(self, namespace: str, options: WatchOptions, *, idle_timeout: float | None) -> RawWatch:
         binding = await self.binding()
         tried = VerbCall("watch", binding.gvk, f"in namespace {namespace}" if namespace else "")
         request = HttpRequest(

@@ -22,6 +22,7 @@ from steersman.client.configuration.secrecy import HiddenHeaders
 from steersman.client.credentials.credentials import Credentials, Headers
 from steersman.client.results import ServerWarning
 from steersman.client.retries import RateLimit, RetryPolicy
+from steersman.client.shard_support import ShardSupport
 from steersman.client.unserved_kinds import ServedAlternatives, kind_not_served
 from steersman.errors import (
     ApiError,
@@ -105,6 +106,8 @@ class SenderOptions(msgspec.Struct, frozen=True, kw_only=True):
     )
     #: What was warned of once; also shared.
     warned: dict[tuple[str, ...], None] = msgspec.field(default_factory=dict[tuple[str, ...], None])
+    #: Whether the server selects shards; also shared.
+    shard_support: ShardSupport = msgspec.field(default_factory=ShardSupport)
 
 
 class RequestSender:
@@ -119,6 +122,11 @@ class RequestSender:
     def server(self) -> str:
         """The server's address; empty for one in this process."""
         return self._options.server
+
+    @property
+    def shard_support(self) -> ShardSupport:
+        """Whether the server selects shards."""
+        return self._options.shard_support
 
     def on_unserved(self, notify: Callable[[GroupVersionKind], None]) -> None:
         """Call a function with each kind that the server turns out not to serve, whichever sender of the client learns it."""
