@@ -3,6 +3,7 @@
 Guarantees
 - At most `jobs` branches run at once; the forking process waits for one to end before it forks another.
 - A branch always ends with a report, whatever its program does: its death is reported, and a branch that hangs is killed.
+  A branch that gets little CPU time, or is paused together with this process, does not hang.
 - No branch outlives `finish` or `kill`.
 """
 
@@ -12,6 +13,7 @@ import gc
 import os
 import selectors
 import signal
+import sys
 import time
 import traceback
 import warnings
@@ -19,8 +21,10 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from typing import NamedTuple, NoReturn
 
-#: Real seconds without a message after which a branch is killed.
+#: Seconds without a message after which a branch is killed: of its CPU time, or real ones in which it used none.
 _HANGS_AFTER = 60.0
+#: Real seconds between two looks at the branches.
+_LOOK = 1.0
 #: The length of a message's length, and its sort.
 _SIZE = 4
 _DATA, _FAILURE = b"0", b"1"
@@ -30,8 +34,27 @@ class _Branch:
     def __init__(self, pid: int, label: object) -> None:
         self.pid = pid
         self.label = label
-        self.last_message = time.monotonic()
         self.received = bytearray()
+        self._cpu_seconds = 0.0
+        #: Since its last message: the seconds of CPU time, and the last real ones without any.
+        self._busy = self._idle = 0.0
+
+    def hear(self) -> None:
+        """It has sent something: it does not hang."""
+        self._busy = self._idle = 0.0
+
+    def look(self, waited: float) -> None:
+        """See what it has done in the seconds that the forking process has waited."""
+        now = _cpu_seconds(self.pid)
+        used, self._cpu_seconds = now - self._cpu_seconds, now
+        self._busy += used
+        self._idle = 0.0 if used else self._idle + waited
+
+    def hang(self, seconds: float) -> str:
+        """How it hangs; empty if it does not."""
+        if self._busy > seconds:
+            return f"the run did not end within {seconds:g} seconds of CPU time"
+        return f"the run did nothing for {seconds:g} real seconds" if self._idle > seconds else ""
 
     def messages(self) -> list[bytes]:
         """Take the messages that have arrived whole."""
@@ -145,26 +168,30 @@ class Branches:
             if not piece:
                 self._ended(descriptor, "")
                 continue
-            branch.last_message = time.monotonic()
+            branch.hear()
             branch.received.extend(piece)
             for data in branch.messages():
                 failure = data[1:].decode() if data[:1] == _FAILURE else ""
                 self._on_message(Message(branch.label, b"" if failure else data[1:], failure))
+        if self._hangs_after is None:
+            return
         for descriptor, branch in list(self._running.items()):
-            if self._hangs_after is not None and time.monotonic() - branch.last_message > self._hangs_after:
+            if failure := branch.hang(self._hangs_after):
                 os.kill(branch.pid, signal.SIGKILL)
-                self._ended(descriptor, f"the run did not end within {self._hangs_after:g} real seconds")
+                self._ended(descriptor, failure)
 
     def _ready(self) -> list[int]:
-        """The branches that have sent something, or have ended; or none, when one has hung for too long."""
-        left = None
-        if self._hangs_after is not None:
-            oldest = min(branch.last_message for branch in self._running.values())
-            left = max(0.0, oldest + self._hangs_after - time.monotonic())
+        """The branches that have sent something, or have ended; or none, after a look at what they do."""
+        began = time.monotonic()
         with selectors.DefaultSelector() as selector:
             for descriptor in self._running:
                 selector.register(descriptor, selectors.EVENT_READ)
-            return [key.fd for key, _ in selector.select(left)]
+            found = [key.fd for key, _ in selector.select(None if self._hangs_after is None else _LOOK)]
+        # It took longer if this process was paused, and then its branches probably were, too.
+        waited = min(time.monotonic() - began, _LOOK)
+        for branch in self._running.values():
+            branch.look(waited)
+        return found
 
     def _ended(self, descriptor: int, failure: str) -> None:
         branch = self._running.pop(descriptor)
@@ -174,3 +201,11 @@ class Branches:
             failure = f"the process of the run ended with {os.waitstatus_to_exitcode(status)}"
         if failure:
             self._on_message(Message(branch.label, b"", failure))
+
+
+def _cpu_seconds(pid: int) -> float:
+    """The CPU time of a process; 0.0 where the system does not tell."""
+    if sys.platform != "linux":
+        return 0.0
+    # The id of its clock, as clock_getcpuclockid(3) makes it: the inverted pid, and 2 for what the scheduler counts.
+    return time.clock_gettime(~pid << 3 | 2)
