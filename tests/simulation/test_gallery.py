@@ -25,9 +25,9 @@ WRONG, TWINS = 6, 3
 
 
 def faults_for(shown_by: tuple[str, ...]) -> list[FaultName]:
-    """The faults that show a defect, and some others; no outages (see `DEFAULT_FAULTS`)."""
+    """The faults that show a defect, and some others."""
     chosen = portions.some([fault for fault in FAULTS if fault not in shown_by], KINDS)
-    return [name for fault, name in FAULTS.items() if fault != "outage" and (fault in shown_by or fault in chosen)]
+    return [name for fault, name in FAULTS.items() if fault in shown_by or fault in chosen]
 
 
 def test_the_gallery_has_many_exhibits() -> None:

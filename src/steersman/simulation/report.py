@@ -70,7 +70,7 @@ class SimulationReport(msgspec.Struct, frozen=True, kw_only=True):
     coverage: dict[str, dict[str, int]] = {}
     #: The requests and faults of the coverage that broke something on their own.
     broken: frozenset[tuple[str, str]] = frozenset()
-    #: The kinds of faults that were tried; None for all but outages.
+    #: The kinds of faults that were tried; None for all.
     faults: tuple[str, ...] | None = None
 
     @property
@@ -105,7 +105,7 @@ class SimulationReport(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def _faults_words(self) -> str:
         if self.faults is None:
-            return "every single fault but outages"
+            return "every single fault"
         if len(self.faults) > _FAULTS_SHOWN:
             return f"{len(self.faults)} kinds of faults"
         return ", ".join(self.faults) or "no fault"
@@ -147,7 +147,7 @@ def simulate(
 
     ``setup`` builds the operator, for its first start and after each crash. It can also be the name of a module that has a
     ``manager``; the module is imported again for each start. ``workload`` is what users do. ``faults`` are the kinds of
-    faults to try, such as ``("crash-after-commit", "lost-reply")``; all but outages by default. ``beside`` names programs that run
+    faults to try, such as ``("crash-after-commit", "lost-reply")``; all by default. ``beside`` names programs that run
     with the operator, such as ``{"kubelet": PodRunner}``; no fault happens to them. Call `simulate` outside of any event loop.
     """
     return simulated(

@@ -8,7 +8,7 @@ import msgspec
 
 from steersman.simulation import Fault, Scenario, SimulationReport, simulated
 from steersman.simulation.runs.faults import (
-    DEFAULT_FAULTS,
+    ALL_FAULTS,
     ChildDeleted,
     ChildEdited,
     Coalesced,
@@ -23,8 +23,8 @@ from steersman.simulation.runs.schedules import Violation
 
 
 def all_but(*kinds: type[Fault]) -> tuple[Fault, ...]:
-    """The faults that are tried by default, except for some kinds."""
-    return tuple(fault for fault in DEFAULT_FAULTS if not isinstance(fault, kinds))
+    """All faults, except for some kinds."""
+    return tuple(fault for fault in ALL_FAULTS if not isinstance(fault, kinds))
 
 
 #: For programs whose processes end with them: a crash leaves nothing to compare.
@@ -44,7 +44,7 @@ class ShippedProgram(msgspec.Struct, frozen=True, kw_only=True):
     """A program, what its users do, and the faults that can happen to it."""
 
     scenario: Scenario
-    faults: tuple[Fault, ...] = DEFAULT_FAULTS
+    faults: tuple[Fault, ...] = ALL_FAULTS
     #: The violations that the program announces as its behavior.
     excused: Callable[[Violation], bool] = nothing
 

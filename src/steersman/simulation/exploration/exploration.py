@@ -19,7 +19,7 @@ import msgspec
 from steersman.simulation.exploration.branches import Branches, Message
 from steersman.simulation.exploration.warm_up import warm_up
 from steersman.simulation.runs.faults import (
-    DEFAULT_FAULTS,
+    ALL_FAULTS,
     ChildDeleted,
     ChildEdited,
     ClockSkew,
@@ -110,7 +110,7 @@ class Exploration:
         self.scenario = scenario
         self.seed = seed
         self._jobs = jobs
-        self._faults = DEFAULT_FAULTS if faults is None else tuple(faults)
+        self._faults = ALL_FAULTS if faults is None else tuple(faults)
         #: The run without faults; set by `prepare`.
         self.reference: Reference | None = None
         self.places: tuple[Place, ...] = ()

@@ -173,10 +173,8 @@ FaultName: TypeAlias = Literal[
     "child-deleted",
 ]
 
-#: Every kind of fault.
+#: Every kind of fault; all are tried if nothing else is named.
 ALL_FAULTS: tuple[Fault, ...] = tuple(kind() for kind in get_args(Fault))
-#: What is tried if nothing else is named.
-DEFAULT_FAULTS: tuple[Fault, ...] = tuple(fault for fault in ALL_FAULTS if not isinstance(fault, Outage))
 
 
 def fault_name(fault: Fault) -> str:
