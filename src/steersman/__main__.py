@@ -1,10 +1,19 @@
-"""``python -m steersman`` is the command ``steersman``, for wherever the script is not on the path."""
+"""The command ``steersman``, also as ``python -m steersman``, for wherever the script is not on the path."""
 
 from __future__ import annotations
 
 import sys
 
-from steersman.cli import main
+
+def main() -> int:
+    """Run a command; returns the exit code of the process."""
+    try:
+        from steersman.cli import main as run  # noqa: PLC0415 - Ctrl-C may come while it is imported
+    except KeyboardInterrupt:
+        sys.stderr.write("steersman: interrupted\n")
+        return 130
+    return run()
+
 
 if __name__ == "__main__":
     sys.exit(main())
