@@ -10,7 +10,6 @@ def main() -> int:
     try:
         from steersman.cli import main as run  # noqa: PLC0415 - Ctrl-C may come while it is imported
     except KeyboardInterrupt:
-        sys.stderr.write("steersman: interrupted\n")
         return 130
     return run()
 
