@@ -187,6 +187,8 @@ class Branches:
             for descriptor in self._running:
                 selector.register(descriptor, selectors.EVENT_READ)
             found = [key.fd for key, _ in selector.select(None if self._hangs_after is None else _LOOK)]
+        if self._hangs_after is None:
+            return found
         # It took longer if this process was paused, and then its branches probably were, too.
         waited = min(time.monotonic() - began, _LOOK)
         for branch in self._running.values():
