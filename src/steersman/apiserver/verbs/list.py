@@ -110,10 +110,7 @@ class Listing:
         self._context = context
         self._options = options
         self._selection = Selection(
-            context.definition,
-            namespace=info.namespace,
-            labels=options.label_selector,
-            fields=options.field_selector,
+            context.definition, namespace=info.namespace, labels=options.label_selector, fields=options.field_selector
         )
         self._selection.shards = requested_shards(request, context.features)
         self._limit = max(0, options.limit or 0)

@@ -29,13 +29,7 @@ class Selection:
     __slots__ = ("_definition", "_field_matcher", "_fields", "_label_matcher", "_labels", "name", "prefix", "shards")
 
     def __init__(
-        self,
-        definition: Definition,
-        *,
-        namespace: str = "",
-        name: str = "",
-        labels: str = "",
-        fields: str = "",
+        self, definition: Definition, *, namespace: str = "", name: str = "", labels: str = "", fields: str = ""
     ) -> None:
         self._definition = definition
         #: The selected shard. It is set when everything else is checked, as in kube-apiserver.
