@@ -7,6 +7,7 @@ import asyncio
 import msgspec
 
 from steersman import Context, Done, Manager, MergePatch, ObjectMeta, Request, RequeueAfter
+from steersman.controller import ChannelSource
 from steersman.kinds.core_v1 import ConfigMap
 from steersman.simulation import Fault, Scenario, ScenarioUser
 from steersman.simulation.exploration.branches import Branches, Message
@@ -93,3 +94,41 @@ def test_a_run_waits_for_what_a_crashed_process_waited_for() -> None:
         return CrashBefore() if place.verb == "apply" and place.occurrence <= 4 else None
 
     assert copies(Scenario(lambda: copier(_LATER), created), decide) == ["", "first", "first"]
+
+
+def watcher() -> Manager:
+    """An operator that sets a timer for each ConfigMap outside the cluster, and writes when it is over."""
+    manager = Manager(name="watcher", leader=None)
+    timers = ChannelSource("timers")
+    over: set[str] = set()
+    begun: set[str] = set()
+
+    async def watched(ctx: Context, request: Request) -> Done:
+        if request.key.name != "source":
+            return Done()
+
+        def end() -> None:
+            over.add(request.key.name)
+            timers.send(request.key)
+
+        if request.key.name not in begun:
+            begun.add(request.key.name)
+            asyncio.get_running_loop().call_later(0.5, end)
+        text = "over" if request.key.name in over else "running"
+        found = await ctx.client.find(ConfigMap, (request.key.namespace, "copy"))
+        if found is None or (found.data or {})["text"] == "running":
+            copy = ConfigMap(metadata=ObjectMeta(name="copy", namespace=request.key.namespace), data={"text": text})
+            await ctx.client.apply(copy, force=True)
+        return Done()
+
+    manager.controller(ConfigMap).on(timers).run_with(watched)
+    return manager
+
+
+def test_a_run_waits_for_what_a_new_process_began_without_a_write() -> None:
+    """The next process finds that all is written, and learns a moment later that there is more to write."""
+
+    def decide(place: Place) -> Fault | None:
+        return CrashBefore() if place.verb == "apply" and place.occurrence == 2 else None
+
+    assert copies(Scenario(watcher, created), decide) == ["", "over", "over"]

@@ -4,7 +4,7 @@ Guarantees
 - The same scenario, seed and faults give the same trace, in any process.
 - A crashed process starts again after a second, with a new manager and none of its earlier state.
 - The run is settled when no message is on its way, no controller has work, no cache waits to list or watch again, and
-  nothing was written for a while.
+  for a while nothing was written and no process was starting.
 - The server and its controllers are those of `ControlPlane`; only the network and the clock are simulated.
 """
 
@@ -128,6 +128,8 @@ class World:
         #: Who holds each Lease, by its key.
         self._holders: dict[str, str] = {}
         self._last_write = 0.0
+        #: When a process was last seen starting: what its first reconciles begin outside may end without a write soon.
+        self._last_start = 0.0
         self._turns_end = TURNS_MAX
         self._waiting: asyncio.Future[None] | None = None
 
@@ -384,7 +386,9 @@ class World:
         if self.loop.turns > self._turns_end:
             self._give_up()
             return True
-        rests_at = self._last_write + _QUIET
+        if any(process.is_starting for process in self.processes):
+            self._last_start = self.loop.time()
+        rests_at = max(self._last_write, self._last_start) + _QUIET
         if self.loop.time() < rests_at:
             if when is None or when > rests_at:
                 self.loop.call_at(rests_at, _noop)
