@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 from application.samples import load, only, problems
 
+from steersman.application import load_application
 from steersman.workloads.kinds import TcpProbe
 
 SET = {"NAME": "web", "EMPTY": "", "PORT": "8080"}
+OTHER = 65534
 
 
 @pytest.mark.parametrize(
@@ -139,6 +143,46 @@ def test_a_variable_in_an_env_file_stands_for_that_of_environment(tmp_path: Path
     text = "services: {a: {command: x, env_file: [one, two], environment: {B: own, NAME: own, A: }}}"
     service = only(load(tmp_path, text, environment=SET))
     assert service.environment == {"B": "own", "NAME": "own", "C": "one-own-web"}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="makes files of another user")
+@pytest.mark.parametrize("form", ["env_file: db.env", "env_file: [{path: db.env, format: raw}]"])
+def test_an_env_file_of_another_user_reads_no_variables_of_other_services(tmp_path: Path, form: str) -> None:
+    """A service with that user could otherwise read a password in .env that is meant for another service."""
+    (tmp_path / ".env").write_text("PASSWORD=secret\n")
+    file = tmp_path / "db.env"
+    file.write_text("PASSWORD\nHOME_URL=/x\n" if "raw" in form else "A=${PASSWORD}\nPASSWORD\nB=${OWN}-${HOME_URL-}\n")
+    text = f"services: {{a: {{command: x, {form}, environment: {{OWN: own}}}}}}"
+    own = only(load(tmp_path, text, environment={"HOME_URL": "/"})).environment
+    assert own["PASSWORD"] == "secret"
+    os.chown(file, OTHER, OTHER)
+    application = load(tmp_path, text, environment={"HOME_URL": "/"})
+    assert "secret" not in only(application).environment.values()
+    assert only(application).environment == {
+        "OWN": "own",
+        **({"HOME_URL": "/x"} if "raw" in form else {"A": "", "B": "own-"}),
+    }
+    (warning,) = map(str, application.warnings)
+    assert "db.env belongs to another user (uid 65534), so " in warning
+    assert "PASSWORD" in warning
+    assert "cannot use variables of the shell or .env: set them in environment" in warning
+    # The owner of the application's file decides everything anyway.
+    os.chown(tmp_path / "steersman.yaml", OTHER, OTHER)
+    assert only(load_application(tmp_path, environment={})).environment["PASSWORD"] == "secret"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="makes files of another user")
+def test_a_link_of_another_user_gives_an_env_file_no_variables_of_other_services(tmp_path: Path) -> None:
+    """It could lead to the file of another service, which stands for a password."""
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        place.chmod(0o755)
+        (place / "api.env").write_text("A=$PASSWORD\n")
+        (place / "db.env").symlink_to("api.env")
+        text = f"services: {{a: {{command: x, env_file: {place / 'db.env'}}}}}"
+        assert only(load(tmp_path, text, environment={"PASSWORD": "secret"})).environment == {"A": "secret"}
+        os.chown(place / "db.env", OTHER, OTHER, follow_symlinks=False)
+        assert only(load(tmp_path, text, environment={"PASSWORD": "secret"})).environment == {"A": ""}
 
 
 def test_label_files(tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
         has_match as has_match,
     )
     from steersman.workloads.launch_subresource import ProgramContext as ProgramContext, read_context as read_context
-    from steersman.workloads.linked_files import open_readable as open_readable
+    from steersman.workloads.linked_files import open_owned as open_owned, open_readable as open_readable
     from steersman.workloads.monitored_process import (
         is_suspended as is_suspended,
         start_time as start_time,
@@ -83,7 +83,7 @@ else:
             "steersman.workloads.environment": ["MASK", "masked"],
             "steersman.workloads.files": ["FileWatcher", "Watched", "escaped", "has_match"],
             "steersman.workloads.launch_subresource": ["ProgramContext", "read_context"],
-            "steersman.workloads.linked_files": ["open_readable"],
+            "steersman.workloads.linked_files": ["open_owned", "open_readable"],
             "steersman.workloads.monitored_process": ["is_suspended", "start_time", "wait_for_end"],
             "steersman.workloads.parts": ["Parts", "real_parts", "simulated_parts"],
             "steersman.workloads.processes": [

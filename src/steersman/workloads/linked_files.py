@@ -31,19 +31,28 @@ def open_readable(path: str | Path) -> int:
     Raises `PermissionError` for a file that the owner of a link in its path may not read, and `OSError` for a pipe, a device
     or a folder.
     """
+    return open_owned(path)[0]
+
+
+def open_owned(path: str | Path) -> tuple[int, frozenset[int]]:
+    """Open a file as `open_readable` does; also returns its owner, and the other users who made a link in its path."""
+    owners = set[int]()
     try:
         if sys.platform == "linux":
             with ExitStack() as stack:
-                descriptor = _Walk(stack).open(Path(path).absolute())
+                walk = _Walk(stack)
+                descriptor = walk.open(Path(path).absolute())
+                owners |= walk.owners
         else:
             descriptor = os.open(path, _FLAGS)
     except OSError as error:
         # Not the part of the path at which it failed.
         raise OSError(error.errno, error.strerror, str(path)) from None
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+    facts = os.fstat(descriptor)
+    if not stat.S_ISREG(facts.st_mode):
         os.close(descriptor)
         raise OSError(errno.EINVAL, "it is not a regular file", str(path))
-    return descriptor
+    return descriptor, frozenset({facts.st_uid, *owners})
 
 
 class _Walk:
@@ -53,7 +62,7 @@ class _Walk:
         self._stack = stack
         self._trusted = {0, os.geteuid()}
         #: The other users whose links were followed.
-        self._owners: set[int] = set()
+        self.owners: set[int] = set()
         self._links = 0
         self._kernel = Path("/proc").stat().st_dev
 
@@ -70,9 +79,9 @@ class _Walk:
                 folder = current
                 self._check(facts, _SEARCH if left else _READ)
                 continue
-            if facts.st_dev == self._kernel and not self._owners:
+            if facts.st_dev == self._kernel and not self.owners:
                 # The link of an open file or folder may have no path: the kernel takes this one step.
-                self._owners |= {facts.st_uid} - self._trusted
+                self.owners |= {facts.st_uid} - self._trusted
                 folder = current = self._step(name, folder, follow=True)
                 facts = os.fstat(current)
                 self._check(facts, _SEARCH if left else _READ)
@@ -80,7 +89,7 @@ class _Walk:
             self._links += 1
             if self._links > _LINKS_MAX:
                 raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
-            self._owners |= {facts.st_uid} - self._trusted
+            self.owners |= {facts.st_uid} - self._trusted
             target = os.readlink("", dir_fd=current)
             folder = self._step("/") if target.startswith("/") else folder
             left += [part for part in reversed(target.split("/")) if part not in {"", "."}]
@@ -92,7 +101,7 @@ class _Walk:
         return descriptor
 
     def _check(self, facts: os.stat_result, wanted: int) -> None:
-        for uid in self._owners:
+        for uid in self.owners:
             if not _may(uid, facts, wanted):
                 text = f"user {uid} made a symbolic link in its path, and may not read the file that it names"
                 raise PermissionError(errno.EACCES, text)

@@ -1,15 +1,25 @@
-"""The variables of a service, from ``env_file`` and ``environment``, and those for interpolation, from ``.env``."""
+"""The variables of a service, from ``env_file`` and ``environment``, and those for interpolation, from ``.env``.
+
+Guarantee: an ``env_file`` that another user owns gets no variables of the shell or ``.env``, which may be secrets of other
+services. That user can be the one of the service.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
+from typing import Final
 
 from steersman.application.syntax.dotenv import parse_dotenv, parse_raw_dotenv
 from steersman.application.syntax.nodes import ListNode, MapNode, Node, ScalarNode
 from steersman.application.syntax.report import Report
-from steersman.application.syntax.texts import read_text
+from steersman.application.syntax.texts import read_owned_text, read_text
 from steersman.application.syntax.values import Values, absolute, plain_text
+from steersman.workloads import trusted_users
+
+#: How many names of variables a warning shows.
+_NAMES_MAX: Final = 5
 
 
 def read_dotenv_files(
@@ -64,10 +74,31 @@ def _env_file(values: Values, item: Node, earlier: Mapping[str, str]) -> dict[st
     if not path:
         return {}
     file = Path(absolute(path_node, path))
-    text = read_text(file, values.report, named_at=path_node, is_optional=not required)
-    if text is None:
+    found = read_owned_text(file, values.report, named_at=path_node, is_optional=not required)
+    if found is None:
         return {}
-    environment = path_node.origin.environment
-    if raw:
-        return parse_raw_dotenv(text, file, environment, values.report)
-    return parse_dotenv(text, file, {**earlier, **environment}, values.report)
+    parse = partial(parse_raw_dotenv if raw else parse_dotenv, found.text, file)
+    outside = path_node.origin.environment
+    strangers = found.owners - _trusted(path_node)
+    if not strangers:
+        return parse(outside if raw else {**earlier, **outside}, values.report)
+    variables = parse({} if raw else earlier, values.report)
+    with_outside = parse(outside if raw else {**earlier, **outside}, Report())
+    if empty := [name for name, value in with_outside.items() if variables.get(name) != value]:
+        more = f" and {len(empty) - _NAMES_MAX} more" if len(empty) > _NAMES_MAX else ""
+        values.report.warn(
+            path_node,
+            f"{file} belongs to another user (uid {', '.join(map(str, sorted(strangers)))}), so {', '.join(empty[:_NAMES_MAX])}"
+            f"{more} in it cannot use variables of the shell or .env: set them in environment",
+        )
+    return variables
+
+
+def _trusted(node: Node) -> set[int]:
+    """The users who may use all variables: this one, and the owner of the file that names the other file."""
+    users = trusted_users(node.origin.environment)
+    try:
+        users.add(node.origin.file.stat().st_uid)
+    except OSError:
+        return users  # it was removed since it was read
+    return users

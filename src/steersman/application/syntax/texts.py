@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import NamedTuple
 
 from steersman.application.model import FileVersion, Place
 from steersman.application.syntax.nodes import Node
 from steersman.application.syntax.report import Report
-from steersman.workloads import open_readable
+from steersman.workloads import open_owned
 
 _BYTES_MAX = 4 * 1024 * 1024
+
+
+class OwnedText(NamedTuple):
+    """A text, and the users who decide what it is: the owner of its file, and other users who made a link in its path."""
+
+    text: str
+    owners: frozenset[int]
 
 
 def read_text(file: Path, report: Report, *, named_at: Node | None = None, is_optional: bool = False) -> str | None:
@@ -18,10 +26,18 @@ def read_text(file: Path, report: Report, *, named_at: Node | None = None, is_op
 
     An optional file may be missing. It counts as a file of the application all the same: it may be made later.
     """
+    found = read_owned_text(file, report, named_at=named_at, is_optional=is_optional)
+    return found.text if found is not None else None
+
+
+def read_owned_text(
+    file: Path, report: Report, *, named_at: Node | None = None, is_optional: bool = False
+) -> OwnedText | None:
+    """The same with the owners of the text."""
     where = named_at or file
     report.files.setdefault(file, ())
     try:
-        descriptor = open_readable(file)
+        descriptor, owners = open_owned(file)
     except (OSError, ValueError) as error:
         if is_optional and isinstance(error, FileNotFoundError | NotADirectoryError):
             return None
@@ -43,7 +59,8 @@ def read_text(file: Path, report: Report, *, named_at: Node | None = None, is_op
     if len(data) > _BYTES_MAX:
         report.error(where, f"cannot read {file}: it has more than {_BYTES_MAX} bytes")
         return None
-    return _decoded(data, file, report)
+    text = _decoded(data, file, report)
+    return OwnedText(text, owners) if text is not None else None
 
 
 def version_of(status: os.stat_result) -> FileVersion:
