@@ -8,6 +8,7 @@ import pwd
 import shutil
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,8 @@ pytestmark = [
 NOBODY = 65534
 #: System calls that the C library does not offer.
 _ADD_KEY, _KEYCTL = 248, 250
+#: The version of the calls for capabilities, and the number of one.
+_CAPABILITIES, _SETUID = 0x20080522, 7
 
 
 @pytest.fixture
@@ -98,6 +101,28 @@ async def test_no_privilege_of_the_control_plane_is_left(plane: Plane, tmp_path)
         *([["Groups:"]] if len(lines[2]) == 1 else [["Groups:", "65534"]]),
         ["CapEff:", "0" * 16],
     ]
+
+
+@pytest.fixture
+def inheritable() -> Iterator[int]:
+    """A capability that this process passes on: the kernel keeps it when a program changes its user."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    header, before = (ctypes.c_uint32 * 2)(_CAPABILITIES, 0), (ctypes.c_uint32 * 6)()
+    assert libc.capget(header, before) == 0
+    changed = (ctypes.c_uint32 * 6)(*before)
+    changed[2] |= 1 << _SETUID
+    assert libc.capset(header, changed) == 0
+    yield _SETUID
+    assert libc.capset(header, before) == 0
+
+
+async def test_no_capability_is_passed_on_to_another_user(inheritable: int, plane: Plane, tmp_path):
+    """The kernel keeps inheritable ones, which files can make effective, and with some secure bits all of them."""
+    await plane.executable("own", executable_path="grep", args=["CapInh", "/proc/self/status"])
+    (line,) = output(await plane.until_state("own", "Finished"))
+    assert int(line.split()[1], 16) & 1 << inheritable
+    await shell(plane, tmp_path, "nobody", "grep -E '^Cap(Inh|Prm|Eff|Amb)' /proc/self/status")
+    assert [line.split()[1] for line in output(await plane.until_state("web", "Finished"))] == ["0" * 16] * 4
 
 
 @pytest.fixture

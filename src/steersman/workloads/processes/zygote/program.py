@@ -18,7 +18,7 @@ import stat
 from collections.abc import Sequence
 from typing import NoReturn
 
-from .system import KILL, PR_SET_PDEATHSIG, leave_session_keyring, prctl
+from .system import KILL, PR_SET_PDEATHSIG, drop_capabilities, leave_session_keyring, prctl
 
 #: As many links as the kernel follows.
 _LINKS_MAX = 40
@@ -140,6 +140,7 @@ def _change_user(user: str, own: Sequence[int]) -> None:
     if os.getresuid() != (int(uid),) * 3 or os.getresgid() != (int(gid),) * 3:
         # The kernel takes the number -1 as "unchanged".
         raise OSError("the kernel has not changed the user")
+    drop_capabilities()
     # As the new user, whose quota the keyring then uses.
     leave_session_keyring()
 

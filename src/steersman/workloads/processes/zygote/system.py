@@ -17,6 +17,8 @@ IGNORED = (int(signal.SIGINT), TERM, int(signal.SIGHUP))
 #: The number of the system call ``keyctl``, which the C library does not offer, by machine.
 _KEYCTL = {"x86_64": 250, "aarch64": 219, "riscv64": 219, "ppc64le": 271, "s390x": 280, "armv7l": 311, "i686": 288}
 _JOIN_SESSION_KEYRING = 1
+#: The version of the call ``capset``, for 64 capabilities.
+_CAPABILITIES = 0x20080522
 
 if sys.platform == "linux":
     _libc = ctypes.CDLL(None, use_errno=True)
@@ -32,6 +34,15 @@ def leave_session_keyring() -> None:
     error = ctypes.get_errno()
     # A kernel without keyrings, or a container that may not use them: then its programs cannot use them either.
     if error not in (errno.ENOSYS, errno.EPERM):
+        raise OSError(error, os.strerror(error))
+
+
+def drop_capabilities() -> None:
+    """Give up every capability. With secure bits such as ``no-setuid-fixup``, a change of the user keeps some or all."""
+    header = (ctypes.c_uint32 * 2)(_CAPABILITIES, 0)
+    # Effective, permitted and inheritable ones, each in two words. Without these, none is ambient either.
+    if _libc.capset(header, (ctypes.c_uint32 * 6)()) < 0:
+        error = ctypes.get_errno()
         raise OSError(error, os.strerror(error))
 
 
