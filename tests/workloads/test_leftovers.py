@@ -196,6 +196,28 @@ async def test_a_harvest_waits_for_a_command_that_a_killed_session_left(tmp_path
     assert of_session(session) == []
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to become another user")
+async def test_a_command_of_another_user_keeps_no_session_from_its_end(tmp_path):
+    """Every user can read the label of a session in the process list, and write it into arguments."""
+    session, record = f"forged-{name_suffix()}", tmp_path / "containers"
+    ContainerRecord(record, "podman").begin(session, gone())
+    words = ("sh", "-c", "read line", "sh", *labels_of(session))
+    pipe = asyncio.subprocess.PIPE
+    forged = await asyncio.create_subprocess_exec(*words, stdin=pipe, user=65534, group=65534, extra_groups=[])
+    reaper = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-I", "-S", REAPER, f"{SESSION}={session}", *PODMAN_PROGRAM), stdin=pipe
+    )
+    async with asyncio.timeout(120):
+        await reaper.communicate(b"done\n")
+    assert reaper.returncode == 0
+    async with ZygoteRunner() as runners:
+        runner = CommandLineRunner(PODMAN, runners, session="later", program=PODMAN_PROGRAM, record=record)
+        await runner.harvest()
+    assert not record.exists()
+    assert is_running(forged.pid)
+    await forged.communicate(b"end\n")
+
+
 async def test_a_session_whose_commands_all_failed_is_forgotten(tmp_path):
     """Otherwise steersman down would look for its containers in a Docker that does not run."""
     record, docker = tmp_path / "containers", tmp_path / "docker"

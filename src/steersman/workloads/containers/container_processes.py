@@ -7,6 +7,7 @@ Guarantees
 - A process of a container counts only by its control group, which the kernel keeps, and whose name has the container's id.
   An id has 256 random bits, so no other container has it. Another process that gets the pid meanwhile is not ended.
 - A build, a pull or a stream of events counts by the session in its environment. Only processes of Linux are found.
+- A command of another user never counts: that user can give a program any arguments, so as to keep a session from its end.
 - Builds of Podman together have some seconds to remove their own containers; nothing else is waited for.
 
 It imports nothing of Steersman: the reaper uses it too.
@@ -65,7 +66,7 @@ def labeled_commands(key: str) -> dict[int, str]:
         return {}
     return {
         pid: label.partition("=")[2]
-        for pid in _pids()
+        for pid in _own_pids()
         for option, label in pairwise(_words(pid, "cmdline"))
         if option == "--label" and label.startswith(f"{key}=")
     }
@@ -74,7 +75,7 @@ def labeled_commands(key: str) -> dict[int, str]:
 def end_long_commands(session: str) -> None:
     """End the builds, pulls and streams of events of a session that is gone: they would run on."""
     builds: dict[int, str] = {}
-    for pid in list(_pids()) if sys.platform == "linux" else ():
+    for pid in list(_own_pids()) if sys.platform == "linux" else ():
         if not _LONG & {*_words(pid, "cmdline")[:_WORDS]}:
             continue
         start, variables = start_time(pid), _words(pid, "environ")
@@ -190,6 +191,18 @@ def _pids() -> Iterator[int]:
     for name in os.listdir("/proc"):  # noqa: PTH208 - pathlib would only cost memory
         if name.isdigit() and int(name) != os.getpid():
             yield int(name)
+
+
+def _own_pids() -> Iterator[int]:
+    """The processes of this user. The real user counts: a setuid program has another effective one."""
+    for pid in _pids():
+        try:
+            with open(f"/proc/{pid}/status", encoding="utf-8", errors="replace") as file:  # noqa: PTH123 - no pathlib here
+                user = next((line.split()[1] for line in file if line.startswith("Uid:")), "")
+        except OSError:
+            continue
+        if user == str(os.getuid()):
+            yield pid
 
 
 def _groups(pid: int) -> set[str]:
