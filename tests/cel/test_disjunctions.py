@@ -27,6 +27,8 @@ def test_a_call_is_read_before_the_next():
     [
         ("a", "unexpected expression kind 3; expected f() call or || operator"),
         ("f() && f()", 'unsupported function "_&&_"; only f() and || are allowed'),
+        ("[" * 400 + "]" * 400, "CEL parse error: expression recursion limit exceeded: 250"),
+        ("a" + ".b" * 400, "CEL parse error: max recursion depth exceeded"),
         ("has(a.b)", 'unsupported function "has"; only f() and || are allowed'),
         ("a.?b", "CEL parse error: unsupported syntax '.?'"),
         ("a[?0]", "CEL parse error: unsupported syntax '[?'"),

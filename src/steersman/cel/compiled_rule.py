@@ -20,7 +20,7 @@ from steersman.cel.literals import literal_issues
 from steersman.cel.model import Declared, Shape, Structs
 from steersman.cel.syntax.nodes import Ident, Node, children
 from steersman.cel.syntax.parser import parse
-from steersman.cel.syntax.source import Issue, Source
+from steersman.cel.syntax.source import TOO_DEEP, Issue, Source
 from steersman.cel.type_checker import check
 from steersman.cel.types import Type
 from steersman.cel.values import CelError
@@ -85,32 +85,36 @@ class _Compiler:
     def compiled(self, text: str, wanted: Type, prefix: str, otherwise: str) -> Expression:
         """Compile an expression whose value must have a type."""
         made = Expression()
+        try:
+            self._compile(made, text, wanted, prefix, otherwise)
+        except RecursionError:
+            made.error = f"{prefix}compilation failed: {Source(text).printed([TOO_DEEP])}"
+        return made
+
+    def _compile(self, made: Expression, text: str, wanted: Type, prefix: str, otherwise: str) -> None:
         root, issues = self._checked(text)
         if root is None or issues:
             printed = Source(text).printed(issues)
             made.error = f"{prefix}compilation failed: {self._named(printed)}"
-            return made
+            return
         if root.type != wanted:
             made.error = otherwise
-            return made
+            return
         made.uses_old = _uses_old(root)
         try:
-            made.program = program(root)
+            compiled = program(root)
         except CelError as error:
             made.error = f"{prefix or 'program '}instantiation failed: {error}"
-            return made
+            return
         made.cost = estimated(root, self._declared)
-        return made
+        made.program = compiled
 
     def _checked(self, text: str) -> tuple[Node | None, list[Issue]]:
-        try:
-            root, issues = parse(text)
-            if root is None:
-                return None, issues
-            issues = check(root, self._variables, self._structs)
-            return root, issues or literal_issues(root)
-        except RecursionError:
-            return None, [Issue(-1, "max recursion depth exceeded")]
+        root, issues = parse(text)
+        if root is None:
+            return None, issues
+        issues = check(root, self._variables, self._structs)
+        return root, issues or literal_issues(root)
 
     def _named(self, printed: str) -> str:
         """A message with the object types named relative to this rule."""

@@ -17,7 +17,7 @@ from steersman.cel.field_names import RESERVED
 from steersman.cel.literals import literal_issues
 from steersman.cel.syntax.nodes import Node
 from steersman.cel.syntax.parser import parse
-from steersman.cel.syntax.source import Issue, Source
+from steersman.cel.syntax.source import TOO_DEEP, Issue, Source
 from steersman.cel.type_checker import check
 from steersman.cel.types import Type, read_type
 from steersman.cel.values import CelError, CostExceeded, Mapped, Maybe
@@ -128,21 +128,28 @@ class Environment:
     def compiled(self, text: str, *wanted: str) -> CompiledExpression:
         """Compile an expression whose value must have one of these types; any type without them."""
         expression = CompiledExpression(text)
+        try:
+            self._compile(expression, wanted)
+        except RecursionError:
+            expression.error = f"compilation failed: {Source(text).printed([TOO_DEEP])}"
+        return expression
+
+    def _compile(self, expression: CompiledExpression, wanted: tuple[str, ...]) -> None:
+        text = expression.text
         root, issues = self._checked(text)
         if root is None or issues:
             expression.error = f"compilation failed: {Source(text).printed(issues)}"
-            return expression
+            return
         expression.type = root.type
         actual = _NAMES.get(str(root.type), str(root.type))
         if wanted and actual not in wanted:
             expected = wanted[0] if len(wanted) == 1 else f"one of [{' '.join(wanted)}]"
             expression.error = f"must evaluate to {expected} but got {actual}"
-            return expression
+            return
         try:
             expression.program = program(root, self._names)
         except CelError as error:
             expression.error = f"program instantiation failed: {error}"
-        return expression
 
     def run(self, expression: CompiledExpression, values: Mapping[str, Any], budget: Budget) -> Any:
         """The value of an expression, or its error as a `CelError`. Raises `BudgetExceeded`."""
@@ -163,14 +170,11 @@ class Environment:
 
     def _checked(self, text: str) -> tuple[Node | None, list[Issue]]:
         """The tree of an expression, with the types of its parts, and what is wrong with it."""
-        try:
-            root, issues = parse(text)
-            if root is None:
-                return None, issues
-            issues = check(root, self._variables, self)
-            return root, issues or literal_issues(root)
-        except RecursionError:
-            return None, [Issue(-1, "max recursion depth exceeded")]
+        root, issues = parse(text)
+        if root is None:
+            return None, issues
+        issues = check(root, self._variables, self)
+        return root, issues or literal_issues(root)
 
 
 def _read(fields: Mapping[str, str | Type], structs: Mapping[str, Any]) -> dict[str, Type]:

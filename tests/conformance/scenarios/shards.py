@@ -345,6 +345,8 @@ REFUSED = (
     f"shardRange({UID},'0x0000000000000000, 0x8000000000000000)",
     f"shardRange(object..uid,{LOW},{HIGH})",
     f"{WHOLE}{{}}",
+    *(f"{opened * 400}{WHOLE}{closed * 400}" for opened, closed in ("()", "[]", ("f(", ")"))),
+    *(f"a{step * 400}" for step in (".b", "+1", "?b:a", "||a")),
     *("x | y", "#", "$", "a b c", ")", "if", "object.if", "x == ", "'\\q'", "`a`", "object.`a`", "((a", "(a", "a\nb"),
 )
 

@@ -5,16 +5,18 @@ Guarantees
   positions.
 - A syntax error gives issues with a position and a message. The message is the server's for common mistakes (an end too
   early, an extra token, a reserved name), and has its form otherwise.
+- An expression that is nested too deeply is an issue. kube-apiserver's limit is 250; brackets may have less here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import accumulate
 from typing import Final
 
 from steersman.cel.syntax.macros import expanded
-from steersman.cel.syntax.nodes import Call, Ident, ListOf, Literal, MapOf, Node, Select, Struct
-from steersman.cel.syntax.source import Issue, Refused, Source, Token, unescaped
+from steersman.cel.syntax.nodes import Call, Ident, ListOf, Literal, MapOf, Node, Select, Struct, children
+from steersman.cel.syntax.source import TOO_DEEP, Issue, Refused, Source, Token, unescaped
 from steersman.cel.values import Uint
 
 _RESERVED: Final = frozenset(
@@ -22,6 +24,7 @@ _RESERVED: Final = frozenset(
 )
 _RELATIONS: Final = frozenset({"<", "<=", ">=", ">", "==", "!=", "in"})
 _DEPTH_MAX: Final = 250
+_BEYOND: Final = Issue(-1, f"expression recursion limit exceeded: {_DEPTH_MAX}")
 _INT_MIN: Final = -(2**63)
 _INT_MAX: Final = 2**63 - 1
 _DIGITS_MAX: Final = 4000
@@ -41,7 +44,27 @@ def parse(text: str, *, plain: bool = False) -> tuple[Node | None, list[Issue]]:
         parser.end()
     except Refused as refused:
         return None, [*issues, refused.issue]
+    except RecursionError:
+        return None, [*issues, _BEYOND if _nesting(tokens) >= _DEPTH_MAX else TOO_DEEP]
+    if not issues and _is_too_deep(node):
+        issues.append(TOO_DEEP)
     return (None, issues) if issues else (node, [])
+
+
+def _nesting(tokens: list[Token]) -> int:
+    """How many brackets are open at most."""
+    signs = (token.text for token in tokens if token.kind == "sign")
+    return max(accumulate((sign in "([{") - (sign in ")]}") for sign in signs), default=0)
+
+
+def _is_too_deep(root: Node) -> bool:
+    """Whether a tree has more levels than the server accepts, such as a long chain of ``+``."""
+    level = [root]
+    for _ in range(_DEPTH_MAX + 1):
+        level = [inner for node in level for inner in children(node)]
+        if not level:
+            return False
+    return True
 
 
 class _Parser:
@@ -63,7 +86,7 @@ class _Parser:
     def expression(self) -> Node:
         self._depth += 1
         if self._depth > _DEPTH_MAX:
-            raise Refused(-1, "max recursion depth exceeded")
+            raise Refused(*_BEYOND)
         node = self._any_of()
         if asked := self._take("?"):
             then = self._any_of()

@@ -51,6 +51,10 @@ class Issue(NamedTuple):
     said: str
 
 
+#: The issue of an expression whose tree is too deep.
+TOO_DEEP: Final = Issue(-1, "max recursion depth exceeded")
+
+
 class Refused(Exception):
     """Raised when an expression cannot be parsed any further."""
 
