@@ -223,6 +223,8 @@ async def test_the_finalizer_of_a_release_without_the_managers_name_goes_too(pla
         ("old", r'formerly="old" is one name; write formerly=\("old",\)'),
         (("new",), "'new' is not an earlier name of controller new; list the names that the controller had before"),
         (("",), "'' is not an earlier name of controller new"),
+        ((5,), "5 is not an earlier name of controller new"),
+        (None, "formerly=None: pass the earlier names"),
     ],
 )
 def test_names_that_cannot_be_earlier_ones_are_rejected(formerly, words):

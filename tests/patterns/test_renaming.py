@@ -242,11 +242,13 @@ async def test_the_bare_runtime_takes_over_what_it_applied(client, home, namespa
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"name": "new", "formerly": "old"}, 'formerly="old"\\) is one name; write formerly=\\("old",\\)'),
+        ({"name": "new", "formerly": "old"}, 'formerly="old" is one name; write formerly=\\("old",\\)'),
         ({"formerly": ("old",)}, "also needs the current name"),
         ({"name": "new", "formerly": ("new",)}, "'new' is not an earlier name"),
         ({"name": "new", "formerly": ("",)}, "'' is not an earlier name"),
         ({"name": "new/site", "formerly": ("new",)}, "'new' is not an earlier name"),
+        ({"name": "new", "formerly": (5,)}, "5 is not an earlier name of manager new"),
+        ({"name": "new", "formerly": None}, "formerly=None: pass the earlier names"),
     ],
 )
 def test_a_mistake_is_said_at_once(options, words):

@@ -38,6 +38,7 @@ from steersman.controller.context import (
     current_context as current_context,
 )
 from steersman.controller.controller import ClientFor as ClientFor, Controller as Controller
+from steersman.controller.former_names import check_formerly as check_formerly
 from steersman.controller.internals import InternalClient as InternalClient, internal_client as internal_client
 from steersman.controller.mistakes import explanation_of as explanation_of
 from steersman.controller.options import ControllerOptions as ControllerOptions

@@ -16,7 +16,7 @@ from steersman.controller import Blueprint, ControllerBuilder, KindLike, Owners,
 from steersman.errors import ConfigError
 from steersman.manager.endpoints import HttpEndpoints
 from steersman.manager.leader import LeaderElection
-from steersman.objects import UNSET, GroupKind, is_manager_of, kind_name
+from steersman.objects import UNSET, GroupKind, kind_name
 
 #: The length of a name: a field manager has at most 128 characters on a server, and those of its parts, such as
 #: NAME/shared-for-HASH, are 36 longer.
@@ -198,26 +198,6 @@ def check_free(blueprint: Blueprint, blueprints: Mapping[str, Blueprint], leavin
         )
     if name in leaving:
         raise ValueError(f'controller "{name}" is being removed; await manager.remove({name!r}) before adding it again')
-
-
-def checked_formerly(name: str, formerly: object) -> tuple[str, ...]:
-    """The former names of a manager as a tuple. Raises `ValueError` if they are not valid."""
-    if isinstance(formerly, str):
-        raise TypeError(f'Manager(formerly="{formerly}") is one name; write formerly=("{formerly}",)')
-    names = tuple(cast("Iterable[str]", formerly))
-    if not names:
-        return ()
-    if not name:
-        raise ValueError(
-            f"Manager(formerly={names!r}) also needs the current name; write Manager(name=..., formerly=...)"
-        )
-    for former in names:
-        if not former or is_manager_of(former, name):
-            raise ValueError(
-                f"Manager(name={name!r}, formerly={names!r}): {former!r} is not an earlier name; list the names that"
-                " the program had before"
-            )
-    return names
 
 
 def check_named(blueprints: Iterable[Blueprint], field_manager: str) -> None:

@@ -32,6 +32,7 @@ from steersman.controller import (
     KeyRecord,
     SupportsBlueprint,
     Watchdog,
+    check_formerly,
     controller_for,
 )
 from steersman.debug import Explanation, ManagerStatistics, Phase
@@ -48,7 +49,6 @@ from steersman.manager.arguments import (
     check_name,
     check_named,
     check_seconds,
-    checked_formerly,
     checked_name,
     several,
     with_far_kinds,
@@ -125,7 +125,7 @@ class Manager:
         check_name(name)
         self.name = name
         #: Earlier names, whose fields and children this manager takes over.
-        self.formerly = checked_formerly(name, formerly)
+        self.formerly = check_formerly(formerly, name, f"Manager(name={name!r})", bearer="manager")
         #: Health and readiness checks: ``manager.health.add(...)``.
         self.health, self.ready = Checks("health"), Checks("ready")
         #: The manager's metrics; add your own.

@@ -36,6 +36,7 @@ from steersman.controller import (
     Request,
     RequeueAfter,
     SourceStatistics,
+    check_formerly,
     controller_for,
     internal_client,
 )
@@ -43,7 +44,7 @@ from steersman.errors import is_exit
 from steersman.objects import Key, Object, to_json
 from steersman.patterns.machine.finalizer_names import default_finalizers
 from steersman.patterns.machine.finalizers import add_finalizer, check_finalizer, check_retired, remove_finalizer
-from steersman.patterns.machine.signatures import check_formerly, place_of
+from steersman.patterns.machine.signatures import place_of
 from steersman.telemetry import FailureLog, error_words, user_frames
 
 _log = logging.getLogger("steersman.patterns")
@@ -355,7 +356,7 @@ def daemon(
             kind,
             function,
             name=controller,
-            formerly=check_formerly(formerly, controller, where),
+            formerly=check_formerly(formerly, controller, where, bearer="controller"),
             finalizer=finalizer,
             retired_finalizers=retired,
             declare=declare,

@@ -18,12 +18,21 @@ from typing import Any, Generic, TypeAlias, TypeVar, cast
 import msgspec
 
 from steersman.aio import AwaitCheck, utc_now
-from steersman.controller import Blueprint, Context, ControllerBuilder, Done, KindLike, Request, controller_for
+from steersman.controller import (
+    Blueprint,
+    Context,
+    ControllerBuilder,
+    Done,
+    KindLike,
+    Request,
+    check_formerly,
+    controller_for,
+)
 from steersman.objects import Kind, Object, Status, kind_name, to_json
 from steersman.patterns.children import ChildKind, Children
 from steersman.patterns.children.membership import OWNER_UID_LABEL
 from steersman.patterns.children.memory import Memories
-from steersman.patterns.machine.signatures import check_formerly, place_of
+from steersman.patterns.machine.signatures import place_of
 from steersman.patterns.status.conditions import Observations, suspension_of
 from steersman.patterns.status.draft import StatusDraft, status_form
 
@@ -210,7 +219,7 @@ def reports(
             watched,
             function,
             name=controller,
-            formerly=check_formerly(formerly, controller, where),
+            formerly=check_formerly(formerly, controller, where, bearer="controller"),
             where=f"{where}: {title}",
             declare=declare,
         )

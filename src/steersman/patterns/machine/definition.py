@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, TypeAlias
 
-from steersman.controller import ControllerBuilder, Source
+from steersman.controller import ControllerBuilder, Source, check_formerly
 from steersman.objects import Object
 from steersman.patterns.children import Children, Outputs
 from steersman.patterns.machine.condition_ownership import ready_of
 from steersman.patterns.machine.finalizer_names import Finalizers, default_finalizers, shared_finalizer
 from steersman.patterns.machine.finalizers import check_finalizer, check_retired
 from steersman.patterns.machine.graph import MachineGraph, StateNode
-from steersman.patterns.machine.signatures import check_formerly, first_line
+from steersman.patterns.machine.signatures import first_line
 from steersman.patterns.machine.steps import Step
 
 #: The function of a state: ``async def storage(pg, out) -> Next | Wait``.
@@ -46,7 +46,7 @@ class Machine:
         #: The controller's name.
         self.name = name or kind.__name__.lower()
         #: Earlier names of the controller, whose status and finalizers it takes over.
-        self.formerly = check_formerly(formerly, self.name, children.where)
+        self.formerly = check_formerly(formerly, self.name, children.where, bearer="controller")
         self.clean_up = clean_up
         #: The finalizer that the program chose; empty for the default.
         self.finalizer = check_finalizer(finalizer, children.where)

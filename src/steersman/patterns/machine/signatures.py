@@ -34,20 +34,6 @@ def check_options(unknown: Iterable[str], known: Iterable[str], where: str) -> N
         raise TypeError(f"{where} has no option {name}=; {meant}")
 
 
-def check_formerly(formerly: object, name: str, where: str) -> tuple[str, ...]:
-    """The earlier names of a controller as a tuple. Raises if one of them cannot be an earlier name."""
-    if isinstance(formerly, str):
-        raise TypeError(f'{where}: formerly="{formerly}" is one name; write formerly=("{formerly}",)')
-    names = tuple(cast("Iterable[object]", formerly))
-    for former in names:
-        if not isinstance(former, str) or not former or former == name:
-            raise ValueError(
-                f"{where}: formerly={names!r}: {former!r} is not an earlier name of controller {name}; list the names that the"
-                " controller had before"
-            )
-    return cast("tuple[str, ...]", names)
-
-
 def check_state(function: object, where: str, write: str) -> None:
     """Reject anything but an async function of an object and outputs; ``write`` shows the correct form."""
     if not inspect.iscoroutinefunction(function):
