@@ -4,7 +4,8 @@ The computation is pure and cannot wait. It raises `Unconverted` for an object t
 converted, and the computation runs again with the result.
 
 Guarantees
-- One write asks the webhook once for each object and version, at most `MOST` times.
+- For each state of the stored object that a write is tried on, it asks the webhook once for each object and version, at most
+  `MOST` times. However often others write in between, the write does not run out of conversions.
 - If the webhook fails, the computation gets `NotConvertible`, as in kube-apiserver: an apply is rejected, and an update drops all
   managed fields.
 """
@@ -24,7 +25,7 @@ from steersman.patches import NotConvertible
 
 T = TypeVar("T")
 
-#: Conversions for one write. Managers of a few versions need a few each.
+#: Conversions for one attempt of a write. Managers of a few versions need a few each.
 MOST: Final = 100
 
 
@@ -59,6 +60,10 @@ class WebhookResults:
                 return await compute()
             except Unconverted as needed:
                 await self._convert(needed.tree, needed.version)
+
+    def forget(self) -> None:
+        """Begin the next attempt, on another state of the stored object: no earlier conversion fits it, and none counts."""
+        self._made.clear()
 
     async def _convert(self, tree: Tree, version: str) -> None:
         key = (version, msgspec.json.encode(tree))

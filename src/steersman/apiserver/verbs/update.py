@@ -124,6 +124,8 @@ class Change:
                 return await context.workers.in_turn(self._try(record), size=size, user=user)
             except Mismatch as mismatch:
                 record = mismatch.current
+                if self.results is not None:
+                    self.results.forget()
 
     def _size(self, record: Record) -> int:
         """The size that the change counts as: the body's or the current object's, whichever is larger."""
