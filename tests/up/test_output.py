@@ -64,7 +64,18 @@ async def test_notes_cannot_control_the_terminal(captured):
     output = Output({})
     output.note("web is unhealthy: \x1b[2Jfine\nsecond line")
     await output.drain()
-    assert captured().err == "=> web is unhealthy: \\x1b[2Jfine\n=> second line\n"
+    assert captured().err == "=> web is unhealthy: \\x1b[2Jfine\n   second line\n"
+
+
+@pytest.mark.parametrize("end", ["\n", "\r", "\v", "\f", "\x1c", "\x85", "\u2028"])
+async def test_a_file_name_forges_no_note(captured, end):
+    """A change of it is reported, and Python ends a line at more characters than a terminal does."""
+    output = Output({})
+    output.note(f"web: restart, because a{end}=> all is well{end}=> bye changed")
+    await output.drain()
+    first, *rest = captured().err.splitlines()
+    assert first.startswith("=> web: restart, because a")
+    assert not [line for line in rest if line.startswith("=>")]
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ Guarantees
 - A slow or stopped reader never blocks the event loop: a thread writes, and coroutines wait for it.
 - Output to a closed terminal or pipe, or to a full disk, is dropped.
 - Colors are used only on a terminal, and not if ``NO_COLOR`` is set.
+- A line of a service or of a file name never looks like a note.
 - Of a service's escape sequences only colors reach a terminal, and none a file; other control characters are escaped.
 """
 
@@ -23,13 +24,15 @@ import msgspec
 
 from steersman.aio import Channel, ChannelFull
 from steersman.cli.console import has_colors
-from steersman.telemetry import painted, program_text, rendered, visible
+from steersman.telemetry import indented, painted, program_text, rendered, visible
 
 #: Colors of services, in the order of the file.
 _COLORS: Final = ("36", "33", "32", "35", "34", "96", "93", "92", "95", "94")
 _DIM, _RED = "2", "31"
 _STDOUT, _STDERR = 1, 2
 _END: Final = "\n"
+#: Before each further line of a note.
+_INDENT: Final = "   "
 #: A terminal that is gone, and an output that the caller has closed.
 _CLOSED: Final = (errno.EIO, errno.EBADF)
 #: The widest label that others are aligned to.
@@ -74,13 +77,16 @@ class Output:
         await self._put(_STDOUT, text)
 
     def note(self, text: str) -> None:
-        """Queue a message of the command itself for stderr, prefixed with ``=>``."""
+        """Queue a message of the command itself for stderr: ``=>`` before its first line, and blanks before the others."""
         if self._held is not None:
             self._held.append(text)
             with suppress(ChannelFull):
                 self.notices.send_nowait(text)
             return
-        self._queue_text(_STDERR, "\n".join(f"{painted('=>', _DIM)} {visible(line)}" for line in text.splitlines()))
+        # A file name or the error of a program may have line feeds: no text in them looks like a message of its own.
+        first, feed, rest = text.rstrip("\n").partition("\n")
+        further = f"\n{indented(rest, _INDENT)}" if feed else ""
+        self._queue_text(_STDERR, f"{painted('=>', _DIM)} {visible(first)}{further}")
 
     def pause(self) -> None:
         """Hold notes back while the terminal view runs."""
