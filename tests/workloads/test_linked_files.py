@@ -78,6 +78,28 @@ def test_a_link_of_another_user_leads_only_to_what_that_user_may_read(shared: Pa
 
 
 @needs_root
+def test_a_hard_link_of_another_user_leads_only_to_what_that_user_may_read(shared: Path, secret: Path) -> None:
+    """Some kernels let every user make one to any file, which then keeps its owner and its mode."""
+    folder = shared / "data"
+    folder.mkdir()
+    (folder / "db.env").hardlink_to(secret)
+    assert read(folder / "db.env") == b"TOKEN=secret\n"
+    os.chown(folder, OTHER, OTHER)
+    with pytest.raises(PermissionError, match="user 65534 may have made this hard link"):
+        open_readable(folder / "db.env")
+    secret.chmod(0o644)
+    assert read(folder / "db.env") == b"TOKEN=secret\n"
+    os.chown(folder, 0, 0)
+    folder.chmod(0o1777)
+    assert read(folder / "db.env") == b"TOKEN=secret\n"
+    secret.chmod(0o600)
+    with pytest.raises(PermissionError, match="several hard links"):
+        open_readable(folder / "db.env")
+    secret.unlink()
+    assert read(folder / "db.env") == b"TOKEN=secret\n"
+
+
+@needs_root
 def test_a_build_secret_behind_a_link_of_another_user_is_refused(shared: Path, secret: Path) -> None:
     """The container runtime would follow it as root."""
     own, stolen = shared / "own", link(shared / "stolen", secret)

@@ -3,6 +3,7 @@
 Guarantees, on Linux
 - A link of another user leads only to what that user may read: root gives no service a file that it could not read itself.
 - Links of this user and of root lead anywhere.
+- The same holds for a hard link in a folder of another user, or in one that every user can write.
 - The answer holds for the opened file: nothing is looked up again by its path.
 
 A folder that autofs mounts on demand must be mounted: a step of the path does not mount it.
@@ -76,6 +77,8 @@ class _Walk:
             current = self._step(name, folder)
             facts = os.fstat(current)
             if not stat.S_ISLNK(facts.st_mode):
+                if not left and facts.st_nlink > 1 and stat.S_ISREG(facts.st_mode):
+                    self._check_hard_link(facts, os.fstat(folder))
                 folder = current
                 self._check(facts, _SEARCH if left else _READ)
                 continue
@@ -99,6 +102,17 @@ class _Walk:
         descriptor = os.open(name, os.O_PATH | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW), dir_fd=folder)
         self._stack.callback(os.close, descriptor)
         return descriptor
+
+    def _check_hard_link(self, facts: os.stat_result, folder: os.stat_result) -> None:
+        """A hard link has no owner, and kernels with ``fs.protected_hardlinks=0`` let every user make one to any file."""
+        for uid in {folder.st_uid} - self._trusted:
+            self.owners.add(uid)
+            if not _may(uid, facts, _READ):
+                text = f"user {uid} may have made this hard link, and may not read the file"
+                raise PermissionError(errno.EACCES, text)
+        if folder.st_mode & stat.S_IWOTH and facts.st_uid in self._trusted and not facts.st_mode & stat.S_IROTH:
+            text = "it has several hard links, and every user can make one in its folder"
+            raise PermissionError(errno.EACCES, text)
 
     def _check(self, facts: os.stat_result, wanted: int) -> None:
         for uid in self.owners:
