@@ -92,6 +92,23 @@ def test_a_file_that_every_user_can_write_is_refused_in_a_shared_folder(name: st
         load_application(folder, environment={})
 
 
+@pytest.mark.parametrize(("mode", "place"), [(0o644, 0o777), (0o644, 0o1777), (0o666, 0o777), (0o666, 0o775)])
+def test_a_hard_link_is_refused_where_other_users_can_make_one(mode: int, place: int, folder: Path) -> None:
+    """It has the owner of its file, which may be a lock file, or the mail of this user."""
+    mail = folder / "mail"
+    mail.write_text(TEXT, encoding="utf-8")
+    mail.chmod(mode)
+    folder.parent.chmod(place)
+    (folder.parent / "steersman.yaml").hardlink_to(mail)
+    with pytest.raises(ApplicationError, match=r"(several hard links|every user can write).* write -f "):
+        load_application(folder, environment={})
+    folder.parent.chmod(0o755)
+    assert load_application(folder, environment={}).services
+    folder.parent.chmod(place)
+    mail.unlink()
+    assert load_application(folder, environment={}).services
+
+
 @as_root
 def test_root_runs_the_files_of_the_user_who_called_sudo(folder: Path) -> None:
     """That user could run anything as root."""

@@ -2,7 +2,8 @@
 
 Guarantee: a file of a parent folder counts only if the file and its folder belong to this user or to root. Otherwise
 another user could put a file into a shared folder, such as ``/tmp``, and run programs as every user below it. In a shared
-folder, a file that every user can write does not count either: it may be a hard link to a lock file of root.
+folder, a file that every user can write does not count either: it may be a hard link to a lock file of root. Nor does one
+with several hard links: with ``fs.protected_hardlinks=0``, every user can link any file.
 """
 
 from __future__ import annotations
@@ -64,10 +65,10 @@ def check_owners(files: Sequence[Path], folder: Path, environment: Mapping[str, 
                         f" folder: if you trust that user, write -f {shown(str(file))}"
                     )
                 )
-        if _is_shared(file):
+        if doubt := _doubt(file):
             raise ApplicationError(
                 Problem(
-                    f"every user can write {file}, and could run programs as you by a file in a parent folder:"
+                    f"{doubt}, and could run programs as you by a file in a parent folder:"
                     f" if you trust them, write -f {shown(str(file))}"
                 )
             )
@@ -84,9 +85,19 @@ def _owners(file: Path) -> Iterator[tuple[Path, int]]:
                     yield each, each.stat().st_uid
 
 
-def _is_shared(file: Path) -> bool:
-    """Whether every user can write a file, in a folder where every user can make one. The sticky bit marks such folders."""
-    return file.exists() and bool(file.stat().st_mode & stat.S_IWOTH and file.parent.stat().st_mode & stat.S_ISVTX)
+def _doubt(file: Path) -> str:
+    """Why others may have put a file into its folder, or changed it; empty if they cannot have."""
+    if not file.exists():
+        return ""
+    facts, folder = file.stat(), file.parent.stat().st_mode
+    is_writable = facts.st_mode & stat.S_IWOTH
+    # The sticky bit marks folders in which every user can make files.
+    if is_writable and folder & stat.S_ISVTX:
+        return f"every user can write {file}"
+    # The kernel lets users link what they can write, or with other settings anything.
+    if facts.st_nlink > 1 and (folder & stat.S_IWOTH or (is_writable and folder & stat.S_IWGRP)):
+        return f"{file} has several hard links in a folder where other users can make one"
+    return ""
 
 
 def is_procfile(files: Sequence[Path]) -> bool:
