@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import ctypes
 import os
 import pwd
@@ -211,6 +212,35 @@ async def test_a_link_of_the_user_in_place_of_its_working_directory_leads_nowher
         assert output(await plane.until_state("public", "Finished")) == ["/usr"]
         status = await plane.until_state("stolen", "FailedToStart")
     assert "Permission denied: working directory" in (status.steersman.message or "")
+
+
+#: Runs ``tty`` as nobody, as ``steersman exec`` does.
+_COMMAND = """
+import asyncio
+from steersman.workloads import ForegroundCommand, run_in_foreground
+command = ForegroundCommand(
+    program="sh", args=["-c", "id -u; tty; read line; echo got $line"], env={"PATH": "/usr/bin:/bin"}, folder="/", user="65534:65534:"
+)
+raise SystemExit(asyncio.run(run_in_foreground(command)))
+"""
+
+
+async def test_a_command_of_another_user_runs_at_a_terminal_that_controls_nothing():
+    """As below su -c, which makes a session without a controlling terminal."""
+    master, slave = os.openpty()
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-c", _COMMAND), stdin=slave, stdout=asyncio.subprocess.PIPE, start_new_session=True
+        )
+        os.write(master, b"typed\n")
+        async with asyncio.timeout(60):
+            out, _ = await process.communicate()
+        words = out.decode().split()
+        assert (process.returncode, words[0], words[2:]) == (0, "65534", ["got", "typed"])
+        assert words[1] != os.ttyname(slave)
+    finally:
+        os.close(master)
+        os.close(slave)
 
 
 async def test_a_user_cannot_read_the_output_but_its_program_writes_it(plane: Plane, tmp_path):

@@ -33,7 +33,7 @@ class TerminalRelay:
     def __init__(self, terminals: Sequence[int]) -> None:
         self._shown = next((each for each in (1, 2) if each in terminals), terminals[0])
         #: A background job must neither read the terminal nor change it.
-        self._has_input = 0 in terminals and os.tcgetpgrp(0) == os.getpgrp()
+        self._has_input = 0 in terminals and _is_in_foreground()
         #: At the end of a pipe, another program may use the terminal too: its modes stay as they are.
         self._is_raw = self._has_input and 1 in terminals
         self._modes = termios.tcgetattr(self._shown)
@@ -132,6 +132,14 @@ class TerminalRelay:
         with suppress(OSError):
             size = fcntl.ioctl(self._shown, termios.TIOCGWINSZ, bytes(8))
             fcntl.ioctl(self.master, termios.TIOCSWINSZ, size)
+
+
+def _is_in_foreground() -> bool:
+    """Whether this program may read the terminal at its standard input: every program may, if it controls none of them."""
+    try:
+        return os.tcgetpgrp(0) == os.getpgrp()
+    except OSError:
+        return True  # it is not the controlling terminal, as below su -c
 
 
 def reopened(descriptor: int) -> int:
