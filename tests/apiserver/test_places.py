@@ -128,9 +128,16 @@ async def test_a_rejected_watch_takes_no_place(server):
     assert (await server.handle(request("kim", f"{MAPS}?watch=1"))).status == 200
 
 
-async def test_a_watch_with_long_selectors_counts_as_several(server):
+@pytest.mark.parametrize(
+    "long",
+    [
+        "labelSelector=" + ",".join(f"a!=b{number}" for number in range(60)),
+        "fieldSelector=" + ",".join(f"metadata.name!=b{number}" for number in range(30)),
+        "shardSelector=" + "||".join(["shardRange(object.metadata.uid,'0x0000000000000000','0x8000000000000000')"] * 6),
+    ],
+)
+async def test_a_watch_with_long_selectors_counts_as_several(server, long):
     """Each write is compared with all of them: 1,000 watches of 16 KiB would delay every other client by seconds."""
-    long = "labelSelector=" + ",".join(f"a!=b{number}" for number in range(60))
     first = await server.handle(request("kim", f"{MAPS}?watch=1&{long}"))
     assert first.status == 200
     assert (await server.handle(request("kim", f"{MAPS}?watch=1"))).status == 429

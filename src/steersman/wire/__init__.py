@@ -96,6 +96,7 @@ from steersman.wire.shards import (
     InvalidShardSelector as InvalidShardSelector,
     ShardField as ShardField,
     ShardSelector as ShardSelector,
+    namespace_hash as namespace_hash,
     read_shard_bound as read_shard_bound,
     read_shard_field as read_shard_field,
     shard_hash as shard_hash,

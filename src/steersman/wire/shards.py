@@ -51,7 +51,8 @@ def shard_hash(value: str) -> int:
     return found
 
 
-_namespace_hash = lru_cache(_NAMESPACES_MAX)(shard_hash)
+#: The hash of a namespace, cached.
+namespace_hash = lru_cache(_NAMESPACES_MAX)(shard_hash)
 
 
 class HashRange(msgspec.Struct, frozen=True, order=True):
@@ -107,7 +108,7 @@ class ShardSelector(msgspec.Struct, frozen=True):
 
     def selects(self, *, namespace: str, uid: str) -> bool:
         """Whether the selector selects an object; ``namespace`` is empty for a cluster-scoped one."""
-        found = _namespace_hash(namespace) if self.field == "namespace" else shard_hash(uid)
+        found = namespace_hash(namespace) if self.field == "namespace" else shard_hash(uid)
         return any(each.contains(found) for each in self.ranges)
 
     def __str__(self) -> str:

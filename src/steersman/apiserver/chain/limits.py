@@ -27,7 +27,7 @@ from steersman.apiserver.identity import MASTERS, User
 from steersman.apiserver.request import NextHandler, ServerRequest
 from steersman.golang import duration_nanoseconds
 from steersman.transport import ServerResponse
-from steersman.wire import first_values
+from steersman.wire import SHARD_PARAMETER, first_values
 
 #: Verbs that only read.
 READING = frozenset({"get", "list", "watch", "head", "options"})
@@ -75,7 +75,9 @@ class _Place:
 def _weight(request: ServerRequest) -> int:
     """How many streams a watch counts as."""
     query = first_values(request.wire.query)
-    return 1 + (len(query.get("labelSelector", "")) + len(query.get("fieldSelector", ""))) // _SELECTORS
+    return (
+        1 + sum(len(query.get(name, "")) for name in ("labelSelector", "fieldSelector", SHARD_PARAMETER)) // _SELECTORS
+    )
 
 
 class RequestLimits:

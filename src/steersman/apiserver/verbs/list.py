@@ -112,7 +112,7 @@ class Listing:
         self._selection = Selection(
             context.definition, namespace=info.namespace, labels=options.label_selector, fields=options.field_selector
         )
-        self._selection.shards = requested_shards(request, context.features)
+        self._selection.select_shards(requested_shards(request, context.features))
         self._limit = max(0, options.limit or 0)
         #: The key with which the page begins, and one after which it does.
         self._start = self._after = ""

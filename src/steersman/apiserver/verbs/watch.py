@@ -73,10 +73,11 @@ async def watch(context: VerbContext, request: ServerRequest) -> ServerResponse:
         labels=options.label_selector,
         fields=options.field_selector,
     )
-    selection.shards = requested_shards(request, context.features)
+    shards = requested_shards(request, context.features)
     if context.definition.ttl is not None and not selection.has_selectors:
         # kube-apiserver does not keep Events in memory. Its watch of etcd checks nothing unless a selector is given.
-        selection.shards = None
+        shards = None
+    selection.select_shards(shards)
     headers = _PROTOBUF_HEADERS if request.media_type == PROTOBUF else _HEADERS
     stream = _Stream(context, request, selection, form, options)
     try:

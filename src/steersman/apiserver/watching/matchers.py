@@ -1,13 +1,15 @@
 """Selectors prepared for matching many objects.
 
-Guarantee: matching one object costs at most its number of labels, however many requirements a selector has.
+Guarantee: matching one object costs at most its number of labels, however many requirements or ranges a selector has.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable
 
 from steersman.objects import FieldSelector, LabelRequirement, Selector
+from steersman.wire import ShardSelector
 
 
 class LabelMatcher:
@@ -94,3 +96,26 @@ class FieldMatcher:
             if value in self._denied.get(field, ()) or not self._required.get(field, {value}) <= {value}:
                 return False
         return True
+
+
+class ShardMatcher:
+    """All ranges of a shard selector, joined and sorted."""
+
+    __slots__ = ("_ends", "_starts", "by_namespace")
+
+    def __init__(self, selector: ShardSelector) -> None:
+        #: Whether the hashes are those of namespaces, and not of uids.
+        self.by_namespace = selector.field == "namespace"
+        self._starts: list[int] = []
+        self._ends: list[int] = []
+        for each in sorted(selector.ranges):
+            if self._ends and each.start <= self._ends[-1]:
+                self._ends[-1] = max(self._ends[-1], each.end)
+            else:
+                self._starts.append(each.start)
+                self._ends.append(each.end)
+
+    def takes(self, hash_: int) -> bool:
+        """Whether a range contains a hash."""
+        at = bisect_right(self._starts, hash_)
+        return at > 0 and hash_ < self._ends[at - 1]

@@ -12,13 +12,13 @@ from collections.abc import Callable
 from steersman.apiserver.errors import bad_request
 from steersman.apiserver.registry.definition import Definition
 from steersman.apiserver.storage import Record
-from steersman.apiserver.watching.matchers import FieldMatcher, LabelMatcher
+from steersman.apiserver.watching.matchers import FieldMatcher, LabelMatcher, ShardMatcher
 from steersman.apiserver.watching.selector_errors import field_problem, label_problem
 from steersman.apiserver.watching.watched_change import WatchedChange, fields_of, is_converted, labels_of, uid_of
 from steersman.apiserver.watching.window import Window
 from steersman.errors import SelectorError
 from steersman.objects import FieldSelector, Selector
-from steersman.wire import ShardSelector
+from steersman.wire import ShardSelector, namespace_hash, shard_hash
 
 _ALWAYS = ("metadata.name", "metadata.namespace")
 
@@ -26,14 +26,18 @@ _ALWAYS = ("metadata.name", "metadata.namespace")
 class Selection:
     """Objects of one resource by namespace, name, labels, fields and shard."""
 
-    __slots__ = ("_definition", "_field_matcher", "_fields", "_label_matcher", "_labels", "name", "prefix", "shards")
+    __slots__ = (
+        *("_definition", "_field_matcher", "_fields", "_label_matcher", "_labels", "_shard_matcher"),
+        *("name", "prefix", "shards"),
+    )
 
     def __init__(
         self, definition: Definition, *, namespace: str = "", name: str = "", labels: str = "", fields: str = ""
     ) -> None:
         self._definition = definition
-        #: The selected shard. It is set when everything else is checked, as in kube-apiserver.
+        #: The selected shard, which `select_shards` sets.
         self.shards: ShardSelector | None = None
+        self._shard_matcher: ShardMatcher | None = None
         self._labels = _read_labels(labels)
         self._label_matcher = None if self._labels is None else LabelMatcher(self._labels)
         self._fields = _read_fields(definition, fields)
@@ -48,6 +52,11 @@ class Selection:
             name = name or self._fields.required_value("metadata.name") or ""
         #: The selected name, if it is a single one.
         self.name = name
+
+    def select_shards(self, shards: ShardSelector | None) -> None:
+        """Select a shard, or all. kube-apiserver reads that selector when everything else is checked."""
+        self.shards = shards
+        self._shard_matcher = None if shards is None else ShardMatcher(shards)
 
     @property
     def by_content(self) -> bool:
@@ -79,7 +88,7 @@ class Selection:
         """Whether an object below `prefix` is selected; a window caches the labels of current objects."""
         if self.name and not record.key.endswith(f"/{self.name}"):
             return False
-        if self.shards is not None and not self._in_shard(self.shards, record.key, lambda: uid_of(record)):
+        if not self._in_shard(record.key, lambda: shard_hash(uid_of(record))):
             return False
         if self._label_matcher is not None:
             is_cached = window is not None and not is_converted(self._definition)
@@ -107,11 +116,13 @@ class Selection:
 
     def in_shard(self, change: WatchedChange) -> bool:
         """Whether the changed object is in the selected shard, in which it always stays."""
-        return self.shards is None or self._in_shard(self.shards, change.key, lambda: change.uid)
+        return self._in_shard(change.key, lambda: change.uid_hash)
 
-    def _in_shard(self, shards: ShardSelector, key: str, uid: Callable[[], str]) -> bool:
-        by_namespace = shards.field == "namespace"
-        return shards.selects(namespace=self._namespace(key) if by_namespace else "", uid="" if by_namespace else uid())
+    def _in_shard(self, key: str, uid_hash: Callable[[], int]) -> bool:
+        shards = self._shard_matcher
+        return shards is None or shards.takes(
+            namespace_hash(self._namespace(key)) if shards.by_namespace else uid_hash()
+        )
 
     def _namespace(self, key: str) -> str:
         return key.split("/")[2] if self._definition.namespaced else ""

@@ -10,6 +10,7 @@ import msgspec
 from steersman.apiserver.json_trees import decode_tree
 from steersman.apiserver.registry.definition import Definition
 from steersman.apiserver.storage import Record
+from steersman.wire import shard_hash
 
 
 class _Labels(msgspec.Struct):
@@ -71,7 +72,7 @@ class WatchedChange(msgspec.Struct, gc=False, eq=False):
     _fields: dict[tuple[bool, Hashable], dict[str, str]] = msgspec.field(
         default_factory=dict[tuple[bool, Hashable], dict[str, str]]
     )
-    _uid: str = ""
+    _uid_hash: int = -1
 
     @property
     def size(self) -> int:
@@ -79,12 +80,12 @@ class WatchedChange(msgspec.Struct, gc=False, eq=False):
         return 0 if self.previous is None else len(self.previous.value)
 
     @property
-    def uid(self) -> str:
-        """The uid of the object: no change has another one before than after it."""
-        if not self._uid:
+    def uid_hash(self) -> int:
+        """The hash of the object's uid: no change has another uid before than after it."""
+        if self._uid_hash < 0:
             record = self.record or self.previous
-            self._uid = "" if record is None else uid_of(record)
-        return self._uid
+            self._uid_hash = shard_hash("" if record is None else uid_of(record))
+        return self._uid_hash
 
     def labels(self, *, previous: bool) -> dict[str, str]:
         """The labels after the change, or before it."""
