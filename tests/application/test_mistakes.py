@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from time import process_time  # noqa: TID251 - the CPU time of a computation is bounded
+from typing import Any
 
 import pytest
 from application.samples import load, problems
@@ -75,6 +76,11 @@ def bounded_time() -> Iterator[None]:
         ("services: {a: {command: x, watch: {path: x}}}", "watch has no key 'path'; did you mean paths?"),
         ("collector: b\nservices: {a: {command: x}}", "1:12: collector: no service 'b'"),
         ("services: {a: {provider: {type: x}}}", "provider is not supported"),
+        ("name: Shop!\nservices: {a: {command: x}}", "1:7: the project name 'Shop!' must consist of lowercase"),
+        ("services: {a: {command: x, labels: {ok: y, 'a b': z}}}", "1:44: the label 'a b' cannot be an annotation"),
+        ("services: {a: {command: x, labels: [ok=y, 'a b=z']}}", "1:43: the label 'a b' cannot be an annotation"),
+        ("include: [none.yaml]\nservices: {a: {command: x}}", "/steersman.yaml:1:11: cannot read"),
+        ("objects: [none.yaml]\nservices: {a: {command: x}}", "/steersman.yaml:1:11: cannot read"),
     ],
 )  # fmt: skip
 def test_mistakes(tmp_path: Path, text: str, expected: str) -> None:
@@ -101,6 +107,30 @@ def test_mistakes(tmp_path: Path, text: str, expected: str) -> None:
 def test_a_compose_file_has_the_keys_of_compose_alone(tmp_path: Path, text: str, expected: str) -> None:
     """A file that other tools read stays a file that they can read."""
     assert expected in problems(tmp_path, {"compose.yaml": text})
+
+
+@pytest.mark.parametrize(
+    ("service", "expected"),
+    [
+        ("extends: c", "1:25: steersman.yaml has no service 'c'"),
+        ("extends: {service: c}", "1:25: steersman.yaml has no service 'c'"),
+        ("extends: {file: none.yaml, service: c}", "1:32: cannot read"),
+        ("extends: {file: x}", "1:25: extends needs a service"),
+        ("extends: [c]", "1:25: extends must be a mapping"),
+        ("extends: c, command: a && b, volumes: ['/a:/a']", "1:25: steersman.yaml has no service 'c'"),
+        ("extends: a", "1:25: the services extend each other: a -> a"),
+    ],
+)
+def test_a_service_with_a_mistake_in_extends_has_no_other_one(tmp_path: Path, service: str, expected: str) -> None:
+    """The missing keys may be the command and the health check: messages about them would hide the cause."""
+    text = f"services: {{a: {{{service}}}, b: {{command: x, depends_on: {{a: {{condition: service_healthy}}}}}}}}"
+    (found,) = problems(tmp_path, text).splitlines()
+    assert f"{tmp_path}/steersman.yaml:{expected}" in found
+
+
+@pytest.mark.parametrize("named", [{"name": "Shop!"}, {"environment": {"COMPOSE_PROJECT_NAME": "Shop!"}}])
+def test_a_project_name_of_the_command_line_has_no_place_in_a_file(tmp_path: Path, named: dict[str, Any]) -> None:
+    assert problems(tmp_path, "services: {a: {command: x}}", **named).startswith("the project name 'Shop!' must")
 
 
 @pytest.mark.parametrize("key", ["comand", "entripoint", "imag", "biuld"])

@@ -44,7 +44,7 @@ class TranslationContext(msgspec.Struct, frozen=True, kw_only=True):
             for each in definition.depends_on
         ]
         own = {ORDER: str(order), DEPENDS_ON: msgspec.json.encode(depends).decode()}
-        return ObjectMeta(name=name, labels=self.labels(definition), annotations={**own, **(annotations or {})})
+        return ObjectMeta(name=name, labels=self.labels(definition), annotations={**own, **(annotations or {}), **own})
 
     def labels(self, definition: ServiceDefinition) -> dict[str, str]:
         """The labels of an object of a service."""

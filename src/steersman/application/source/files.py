@@ -21,6 +21,7 @@ from steersman.application.syntax.values import Values, absolute, hint
 
 _FILES_MAX = 200
 _EXTENDS_MAX = 50
+_NOWHERE: Mapping[Path, Node] = {}
 #: Keys of an included file without an effect.
 _NOT_IMPORTED = ("name", "version", "models", "collector", "objects")
 _REMOTE = ("https://", "http://", "git@", "ssh://", "git://", "oci://", "github.com/")
@@ -36,16 +37,27 @@ class Files:
         #: By file, folder and variables: a file may be read in several includes, each with its own .env.
         self._documents: dict[tuple[Path, Path, frozenset[tuple[str, str]]], MapNode] = {}
         self._includes = 0
+        #: The services whose ``extends`` has an error: part of their keys is missing.
+        self.incomplete: set[str] = set()
         #: The Kubernetes objects in the files.
         self.objects: list[PlacedObject] = []
 
     def read(
-        self, files: Sequence[Path], folder: Path, environment: Mapping[str, str], trail: tuple[Path, ...] = ()
+        self,
+        files: Sequence[Path],
+        folder: Path,
+        environment: Mapping[str, str],
+        trail: tuple[Path, ...] = (),
+        named_at: Mapping[Path, Node] = _NOWHERE,
     ) -> MapNode | None:
-        """Merge several files into one document; the last one wins. None if the files are empty."""
+        """Merge several files into one document; the last one wins. None if the files are empty.
+
+        ``named_at`` has the places at which other files name these.
+        """
         total: MapNode | None = None
         for file in files:
-            document = self._document(Origin(file, folder, environment, named_like_compose(file)), keep_objects=True)
+            origin = Origin(file, folder, environment, named_like_compose(file))
+            document = self._document(origin, keep_objects=True, named_at=named_at.get(file))
             if document is None:
                 continue
             document = self._included(document, (*trail, *files))
@@ -56,18 +68,18 @@ class Files:
         merged = without_resets(total)
         return merged if isinstance(merged, MapNode) else None
 
-    def _document(self, origin: Origin, *, keep_objects: bool = False) -> MapNode | None:
+    def _document(self, origin: Origin, *, keep_objects: bool = False, named_at: Node | None = None) -> MapNode | None:
         key = origin.file, origin.folder, frozenset(origin.environment.items())
         if key not in self._documents:
             if len(self._documents) >= _FILES_MAX:
                 self._report.error(origin.file, f"an application has at most {_FILES_MAX} files")
                 return None
-            self._documents[key] = self._parsed(origin, keep_objects=keep_objects)
+            self._documents[key] = self._parsed(origin, keep_objects=keep_objects, named_at=named_at)
         return self._documents[key]
 
-    def _parsed(self, origin: Origin, *, keep_objects: bool) -> MapNode:
+    def _parsed(self, origin: Origin, *, keep_objects: bool, named_at: Node | None) -> MapNode:
         total = MapNode(origin, 1, 1, items={}, keys={})
-        for document in read_documents(origin, self._report):
+        for document in read_documents(origin, self._report, named_at=named_at):
             if is_kubernetes_object(document):
                 if keep_objects:
                     self.objects += object_of(document, self._report)
@@ -92,19 +104,20 @@ class Files:
             node = item.get("path")
             paths = [node] if isinstance(node, ScalarNode) else list(values.items(node, "path"))
             folder_node, env_node = item.get("project_directory"), item.get("env_file")
-        files: list[Path] = []
+        files: dict[Path, Node] = {}
         for path in paths:
             text = values.text(path, "include")
             if text and text.startswith(_REMOTE):
                 self._report.error(path, f"include supports only local files, not {shown(text)}")
             elif text:
-                files.append(Path(absolute(path, text)))
+                files.setdefault(Path(absolute(path, text)), path)
         if not files:
             if isinstance(item, MapNode) and not paths:
                 self._report.error(item, "include needs a path")
             return None
-        if files[0] in trail:
-            names = " -> ".join(str(file) for file in (*trail[trail.index(files[0]) :], files[0]))
+        first = next(iter(files))
+        if first in trail:
+            names = " -> ".join(str(file) for file in (*trail[trail.index(first) :], first))
             self._report.error(item, f"the files include each other: {names}")
             return None
         self._includes += 1
@@ -112,13 +125,13 @@ class Files:
             self._report.error(item.origin.file, f"an application includes at most {_FILES_MAX} files")
             return None
         folder = values.path(folder_node, "project_directory")
-        base = Path(folder) if folder else files[0].parent
+        base = Path(folder) if folder else first.parent
         dotenv: list[tuple[Path, bool]] = [(base / ".env", False)]
         if env_node is not None:
             dotenv = [(Path(absolute(env_node, text)), True) for text in values.text_or_texts(env_node, "env_file")]
         above = item.origin.environment
         environment = {**read_dotenv_files(dotenv, above, self._report), **above}
-        return self.read(files, base, environment, trail)
+        return self.read([*files], base, environment, trail, files)
 
     def _extended(self, document: MapNode, below: MapNode | None) -> MapNode:
         services = document.get("services")
@@ -142,17 +155,21 @@ class Files:
         if extends is None or not isinstance(service, MapNode):
             return service
         trail = (*trail, (service.origin.file, name))
+        extending = trail[0][1]
         own = service.with_items({key: value for key, value in service.items.items() if key != "extends"}, {})
         other, target, place = self._base(extends, document, below)
         if other is None or target is None:
+            self.incomplete.add(extending)
             return own
         step = other.origin.file, target
         if step in trail or len(trail) > _EXTENDS_MAX:
             names = " -> ".join(service for _, service in (*trail, step))
             self._report.error(place, f"the services extend each other: {names}")
+            self.incomplete.add(extending)
             return own
         base = other.items.get(target)
         if base is None:
+            self.incomplete.add(extending)
             self._report.error(
                 place, f"{other.origin.file.name} has no service {shown(target)}{hint(target, other.items)}"
             )
@@ -180,7 +197,7 @@ class Files:
                 return None, None, extends
             file = Path(path)
             origin = Origin(file, file.parent, extends.origin.environment, named_like_compose(file))
-            found = self._document(origin)
+            found = self._document(origin, named_at=file_node)
             services = found.get("services") if found else None
             if services is None and not self._report.has_errors:
                 self._report.error(file_node, f"{path} has no services")
@@ -191,9 +208,9 @@ class Files:
         return services if isinstance(services, MapNode) else None, name, place
 
 
-def declared_name(files: Sequence[Path], folder: Path, environment: Mapping[str, str]) -> str | None:
+def declared_name(files: Sequence[Path], folder: Path, environment: Mapping[str, str]) -> ScalarNode | None:
     """The name of the application in the files. It is read first, because variables may refer to it."""
-    found: str | None = None
+    found: ScalarNode | None = None
     # Problems are reported later, when the files are read for real.
     silent = Report()
     for file in files:
@@ -201,5 +218,5 @@ def declared_name(files: Sequence[Path], folder: Path, environment: Mapping[str,
             if not is_kubernetes_object(document) and isinstance(document, MapNode):
                 name = document.get("name")
                 named = interpolate(name, silent) if name is not None else None
-                found = named.text if isinstance(named, ScalarNode) else found
+                found = named if isinstance(named, ScalarNode) else found
     return found

@@ -50,7 +50,7 @@ def objects_of_files(node: Node | None, values: Values) -> list[PlacedObject]:
         if not text:
             continue
         for file in _files(values.report, item, text):
-            for document in read_documents(_origin(item, file), values.report):
+            for document in read_documents(_origin(item, file), values.report, named_at=item):
                 if is_kubernetes_object(document):
                     found += object_of(document, values.report)
                 else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from operator import ne
 from pathlib import Path
 
@@ -25,7 +25,7 @@ from steersman.application.source.kubernetes import objects_of_files
 from steersman.application.source.procfile import read_procfile
 from steersman.application.source.resources import read_contents, read_networks, read_volumes
 from steersman.application.source.services import Declarations, ServiceReader
-from steersman.application.syntax.nodes import MapNode
+from steersman.application.syntax.nodes import MapNode, ScalarNode
 from steersman.application.syntax.report import Report, shown
 from steersman.application.syntax.texts import version_of
 from steersman.application.syntax.values import Values, hint
@@ -72,13 +72,13 @@ def load_application(
     )
     dotenv = read_dotenv_files(dotenv_files, environment, report)
     variables = {**dotenv, **environment}
+    given = name or variables.get("COMPOSE_PROJECT_NAME")
     if is_procfile(found):
-        project = _project_name(name or variables.get("COMPOSE_PROJECT_NAME"), base, report)
+        project = _project_name(given, base, report)
         services = read_procfile(found[0], dotenv, environment, report)
         application = Application(name=project, folder=base, services=services)
     else:
-        given = name or variables.get("COMPOSE_PROJECT_NAME") or declared_name(found, base, variables)
-        project = _project_name(given, base, report)
+        project = _project_name(given or declared_name(found, base, variables), base, report)
         application = _from_yaml(found, base, project, {**variables, "COMPOSE_PROJECT_NAME": project}, report)
     if not files:
         missing = (*override_files(found[0]), *preferred_files(found[0]))
@@ -117,15 +117,19 @@ def _dotenv_files(base: Path, nearer: Sequence[Path], env_files: Sequence[Path])
     return [(each / ".env", False) for each in (base, *nearer)]
 
 
-def _project_name(given: str | None, base: Path, report: Report) -> str:
-    if given:
-        if not _PROJECT_NAME.fullmatch(given):
+def _project_name(given: str | ScalarNode | None, base: Path, report: Report) -> str:
+    """The name that the user has given, in a file or elsewhere, or else one from the folder."""
+    text = given.text if isinstance(given, ScalarNode) else given
+    if text:
+        in_file = given if isinstance(given, ScalarNode) else None
+        advice = "change it here, or set another one with -p" if in_file else "set another one with -p"
+        if not _PROJECT_NAME.fullmatch(text):
             report.error(
-                base,
-                f"the project name {shown(given)} must consist of lowercase letters, digits, _ and -,"
-                " and start with a letter or digit: set another one with -p",
+                in_file,
+                f"the project name {shown(text)} must consist of lowercase letters, digits, _ and -,"
+                f" and start with a letter or digit: {advice}",
             )
-        return given
+        return text
     name = re.sub(r"[^a-z0-9_-]", "", base.name.lower()).strip("_-") or "default"
     if len(name) <= _NAME_MAX:
         return name
@@ -144,7 +148,7 @@ def _from_yaml(
     own = () if document.origin.is_compose else ("collector", "objects")
     values.check_keys(document, "the file", (*_TOP_KEYS, *own), ("version", "models"))
     objects = [*reader.objects, *(objects_of_files(document.get("objects"), values) if own else ())]
-    services, service_reader = _services(document, values)
+    services, service_reader = _services(document, values, reader.incomplete)
     _check_dependencies(services, service_reader, report)
     if not services and not objects and not report.has_errors:
         report.error(document, "the file declares no services")
@@ -169,8 +173,10 @@ def _from_yaml(
     )
 
 
-def _services(document: MapNode, values: Values) -> tuple[dict[str, ServiceDefinition], ServiceReader]:
-    reader = ServiceReader(values, Declarations(document))
+def _services(
+    document: MapNode, values: Values, incomplete: Collection[str]
+) -> tuple[dict[str, ServiceDefinition], ServiceReader]:
+    reader = ServiceReader(values, Declarations(document), incomplete)
     table = values.table(document.get("services"), "services")
     found: dict[str, ServiceDefinition] = {}
     for name, node in table.items.items() if table else ():
@@ -203,7 +209,11 @@ def _check_dependencies(services: dict[str, ServiceDefinition], reader: ServiceR
                 else:
                     report.warn(node, text)
                     kept.remove(depends)
-            elif depends.condition == "service_healthy" and other.healthcheck is None:
+            elif (
+                depends.condition == "service_healthy"
+                and other.healthcheck is None
+                and other.name not in reader.incomplete
+            ):
                 text = f"{name} waits until {other.name} is healthy, but {other.name} has no healthcheck"
                 if other.is_process:
                     report.error(node, text)

@@ -31,7 +31,7 @@ def read_procfile(
     """The processes of a Procfile. Their environment includes ``.env``, which overrides that of the shell."""
     text = read_text(file, report)
     services: dict[str, ServiceDefinition] = {}
-    port = _first_port(file, dotenv, environment, report)
+    port = _first_port(dotenv, environment, report)
     for number, line in enumerate((text or "").splitlines(), start=1):
         stripped = line.strip()
         if not stripped or stripped.startswith("#"):
@@ -72,9 +72,9 @@ def read_procfile(
     }
 
 
-def _first_port(file: Path, dotenv: Mapping[str, str], environment: Mapping[str, str], report: Report) -> int:
+def _first_port(dotenv: Mapping[str, str], environment: Mapping[str, str], report: Report) -> int:
     text = dotenv.get("PORT") or environment.get("PORT") or str(_FIRST_PORT)
     if re.fullmatch(r"[0-9]{1,5}", text) and 0 < int(text) <= _PORT_MAX:
         return int(text)
-    report.error(file, f"PORT must be a number from 1 to {_PORT_MAX}, not {shown(text)}")
+    report.error(None, f"PORT in .env or in the shell must be a number from 1 to {_PORT_MAX}, not {shown(text)}")
     return _FIRST_PORT

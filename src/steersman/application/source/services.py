@@ -8,6 +8,7 @@ Guarantees
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -32,6 +33,7 @@ from steersman.application.syntax.nodes import ListNode, MapNode, Node, is_null,
 from steersman.application.syntax.report import shown
 from steersman.application.syntax.texts import read_text
 from steersman.application.syntax.values import Values, absolute
+from steersman.schemas.names import qualified_name
 
 _NAME = re.compile(r"[a-zA-Z0-9._-]+")
 #: Keys for processes and containers.
@@ -115,9 +117,11 @@ class Declarations:
 class ServiceReader:
     """Reads services."""
 
-    def __init__(self, values: Values, declarations: Declarations) -> None:
+    def __init__(self, values: Values, declarations: Declarations, incomplete: Collection[str] = ()) -> None:
         self._values = values
         self._declarations = declarations
+        #: Services of which keys are missing, because their ``extends`` has an error.
+        self.incomplete = incomplete
         #: The place of each dependency, by the service and the one that it depends on. `read` fills it.
         self.dependency_nodes: dict[tuple[str, str], Node] = {}
 
@@ -129,12 +133,16 @@ class ServiceReader:
         service = values.table(mapping(node, {}) if is_null(node) else node, f"the service {name}")
         if service is None:
             return None
-        is_process = service.get("image") is None and service.get("build") is None
+        is_incomplete = name in self.incomplete
+        # The missing keys may make it a container: then its other keys have their effect.
+        is_process = not is_incomplete and service.get("image") is None and service.get("build") is None
         suggested = self._check_keys(name, service, is_process=is_process)
         deploy = values.table(service.get("deploy"), "deploy")
         if deploy is not None:
             ignored = (*_DEPLOY_IGNORED, *(("resources",) if is_process else ()))
             values.check_keys(deploy, "deploy", ("replicas", "resources", "restart_policy"), ignored)
+        if is_incomplete:
+            return self._common(name, key, service, deploy)
         if not is_process:
             return self._container(name, key, service, deploy)
         found = self._process(name, key, service, deploy)
@@ -177,8 +185,10 @@ class ServiceReader:
         entrypoint = values.words(service.get("entrypoint"), "entrypoint", for_process=True)
         folder_node = service.get("working_dir")
         folder = values.path(folder_node, "working_dir") or absolute(service, ".")
+        common = self._common(name, key, service, deploy)
+        self._check_annotations(service, common.labels)
         return replace(
-            self._common(name, key, service, deploy),
+            common,
             command=(*(entrypoint or ()), *(command or ())),
             healthcheck=read_healthcheck(values, service.get("healthcheck"))[0],
             working_folder=folder,
@@ -279,6 +289,17 @@ class ServiceReader:
                 found.update(parse_dotenv(text, file, found, values.report))
         found.update(values.given_pairs(service.get("labels"), "labels"))
         return found
+
+    def _check_annotations(self, service: MapNode, labels: Mapping[str, str]) -> None:
+        """Report labels that cannot be annotations of the object of a process; those of a container are free."""
+        named = self._values.named(service.get("labels"), "labels")
+        for name in labels:
+            if problems := qualified_name(name.lower()):
+                where = named.key(name) if named is not None and name in named.items else service.key("label_file")
+                self._values.report.error(
+                    where,
+                    f"the label {shown(name)} cannot be an annotation of the object of a process: {problems[0].partition(' (')[0]}",
+                )
 
     def _pull_policy(self, service: MapNode) -> str | None:
         node = service.get("pull_policy")

@@ -57,9 +57,12 @@ class _Open(msgspec.Struct):
     skips: bool = False
 
 
-def read_documents(origin: Origin, report: Report) -> list[Node]:
-    """The documents of a file that are not empty; problems go to the report."""
-    text = read_text(origin.file, report)
+def read_documents(origin: Origin, report: Report, *, named_at: Node | None = None) -> list[Node]:
+    """The documents of a file that are not empty; problems go to the report.
+
+    ``named_at`` is the place at which another file names this one: it has the error if the file cannot be read.
+    """
+    text = read_text(origin.file, report, named_at=named_at)
     if text is None:
         return []
     builder = _Builder(origin, report)

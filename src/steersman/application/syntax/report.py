@@ -28,8 +28,8 @@ class Report:
         #: The files that were read, or would be if they existed, and their versions.
         self.files: dict[Path, FileVersion] = {}
 
-    def error(self, where: Node | Place | Path, text: str) -> None:
-        """Add an error."""
+    def error(self, where: Node | Place | Path | None, text: str) -> None:
+        """Add an error; without a place, it is not in a file."""
         problem = Problem(text, _place(where))
         if len(self._errors) < _ERRORS_MAX:
             self._errors[problem] = None
@@ -79,7 +79,7 @@ def _order(place: Place) -> tuple[str, int, int]:
     return str(place.file), place.line, place.column
 
 
-def _place(where: Node | Place | Path) -> Place:
+def _place(where: Node | Place | Path | None) -> Place | None:
     if isinstance(where, Node):
         return where.place
     return Place(where) if isinstance(where, Path) else where
