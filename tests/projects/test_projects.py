@@ -576,6 +576,33 @@ async def test_a_watched_file_of_a_container_is_followed(source, folder, action)
         assert f"api: {action}, because {folder / 'api/app.py'} changed" in reports
 
 
+MARKED = ExecutableReplicaSet.gvk().api_version
+LONG = "x" * 300_000
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (f"services:\n  web: {{command: web, labels: {{note: {LONG}}}}}", "2:3: service web: "),
+        (
+            (
+                f"services:\n  web: {{command: web}}\n---\n{{apiVersion: {MARKED}, kind: ExecutableReplicaSet,"
+                " metadata: {name: own, labels: {a b: c}}, spec: {template: {spec: {executablePath: own}}}}"
+            ),
+            "4:1: ",
+        ),
+    ],
+)
+async def test_an_object_that_the_server_rejects_has_its_place_in_the_file(source, folder, text, expected):
+    file = folder / "steersman.yaml"
+    file.write_text(f"name: shop\n{text}\n")
+    with pytest.raises(ApplicationError, match="ExecutableReplicaSet") as failed:
+        async with project_of(source):
+            pass
+    line, column, rest = expected.split(":", 2)
+    assert str(failed.value).startswith(f"{file}:{int(line) + 1}:{column}:{rest}")
+
+
 @pytest.mark.parametrize(("grace", "seconds"), [("", "0.1"), (", stop_grace_period: 200ms", "0.3")])
 async def test_an_object_that_does_not_end_is_named(source, folder, monkeypatch, grace, seconds):
     """The wait includes the time that the service declares for its stop."""

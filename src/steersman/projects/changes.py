@@ -80,7 +80,10 @@ class AppliedChanges(msgspec.Struct):
 async def apply_application(
     client: Client, application: Application, *, project: str, prune: bool = True
 ) -> AppliedChanges:
-    """Apply the objects of an application. Raises `ApplicationError` for kinds that a session does not serve."""
+    """Apply the objects of an application.
+
+    Raises `ApplicationError` for kinds that a session does not serve, and for an object that its server rejects.
+    """
     problems = [
         Problem(
             f"{tree['kind']} {tree['metadata']['name']}: steersman up does not serve the kind {tree['kind']}"
@@ -92,7 +95,27 @@ async def apply_application(
     ]
     if problems:
         raise ApplicationError(*problems)
-    return await apply_objects(client, application_objects(application, project=project), project=project, prune=prune)
+    objects = application_objects(application, project=project)
+    try:
+        return await apply_objects(client, objects, project=project, prune=prune)
+    except Invalid as error:
+        raise ApplicationError(_problem(application, objects, error)) from error
+
+
+def _problem(application: Application, objects: Iterable[Declared], error: Invalid) -> Problem:
+    """Why the server rejects an object, at the place that declares the object."""
+    details, text = error.status.details, error.status.message
+    named = (details.kind, details.name) if details is not None else ("", "")
+    for tree, place in zip(application.objects, application.object_places, strict=True):
+        if (tree["kind"], tree["metadata"]["name"]) == named:
+            return Problem(text, place)
+    for tree in map(tree_of, objects):
+        if (tree["kind"], tree["metadata"]["name"]) == named:
+            labels: dict[str, str] = tree["metadata"].get("labels") or {}
+            service = application.services.get(labels.get(SERVICE, ""))
+            if service is not None:
+                return Problem(f"service {service.name}: {text}", service.place)
+    return Problem(text)
 
 
 async def replace_containers(client: Client, application: Application, service: str, *, project: str) -> None:
