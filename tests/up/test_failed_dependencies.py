@@ -1,13 +1,17 @@
 """``up`` and ``run`` with dependencies that cannot be used: a port of another program, and checks that never succeed."""
 
 import os
+import re
 import signal
 import socket
 import sys
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 from up.test_up import LOOP, Place
+
+from samples.ports import free_port
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are started on Linux alone")
 
@@ -54,6 +58,29 @@ async def test_a_migration_never_runs_against_the_program_that_has_the_port(plac
         assert f"migrate cannot start: db failed: port {port} is in use by " in text
         assert "migrating" not in text + await place.run("logs", "migrate")
         await place.run("down")
+
+
+async def test_a_port_of_another_session_is_explained_by_its_project_and_folder(place: Place, tmp_path: Path):
+    """Its listener is a proxy, or the program of a service: neither name tells the user what to stop."""
+    proxied, own = free_port(), free_port()
+    serve = f"import http.server as h; h.HTTPServer(('127.0.0.1', {own}), h.BaseHTTPRequestHandler).serve_forever()"
+    file = f"""\
+services:
+  proxied: {{command: ["sh", "-c", "{LOOP}"], ports: [{{published: {proxied}}}]}}
+  own: {{command: ["{sys.executable}", "-c", "{serve}"], ports: ["{own}:{own}"], healthcheck: {{tcp: {own}, interval: 100ms}}}}
+"""
+    other = Place(tmp_path / "other", tmp_path / "state")
+    other.write(f"name: first\n{file}")
+    place.write(f"name: second\n{file}")
+    await other.run("up", "-d")
+    try:
+        text = await place.run("up", "-d", code=1)
+        session = f"the Steersman session first in {other.folder}"
+        assert re.search(rf"proxied failed: port {proxied} is in use by {session}, pid \d+, at", text)
+        assert re.search(rf"own failed.*: port {own} is in use by python\S*, pid \d+, of {session}, at", text)
+        await place.run("down")
+    finally:
+        await other.run("down")
 
 
 async def test_in_the_foreground_dependents_start_once_the_port_is_free(place: Place):

@@ -21,9 +21,17 @@ import msgspec
 
 from steersman.application import find_files
 from steersman.projects.identity import ProjectError
-from steersman.workloads import open_readable, open_session, start_time, state_home, trusted_users, write_private
+from steersman.workloads import (
+    SESSION_RECORD,
+    open_readable,
+    open_session,
+    start_time,
+    state_home,
+    trusted_users,
+    write_private,
+)
 
-RECORD, LOCK = "session.json", "lock"
+RECORD, LOCK = SESSION_RECORD, "lock"
 #: The paths of the session's server at which commands change the scales, and add the services of a second ``up``.
 SCALES, SELECTION = "/admin/scales", "/admin/selection"
 #: The most bytes of a lock file that are read: two numbers.

@@ -60,6 +60,7 @@ if TYPE_CHECKING:
         run_in_foreground as run_in_foreground,
     )
     from steersman.workloads.session import (
+        SESSION_RECORD as SESSION_RECORD,
         open_session as open_session,
         session_folder as session_folder,
         state_home as state_home,
@@ -94,6 +95,7 @@ else:
                 "run_in_foreground",
             ],
             "steersman.workloads.session": [
+                "SESSION_RECORD",
                 "open_session",
                 "session_folder",
                 "state_home",

@@ -8,8 +8,21 @@ import stat
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Final
 
 import msgspec
+
+#: The file of a session's folder in which other programs find the session.
+SESSION_RECORD: Final = "session.json"
+
+
+class SessionName(msgspec.Struct, frozen=True):
+    """The part of a session's record that tells users which session it is."""
+
+    name: str
+    folder: str
+    pid: int
+    start: int
 
 
 class SessionFolder(msgspec.Struct, frozen=True, kw_only=True):

@@ -11,7 +11,15 @@ from pathlib import Path
 
 import msgspec
 
+from steersman.workloads.linked_files import open_readable
+from steersman.workloads.monitored_process import start_time
+from steersman.workloads.proxies.relay import NAME as PROXY_NAME
+from steersman.workloads.session import SESSION_RECORD, SessionName
+
 _LISTEN = "0A"
+#: The most bytes of a session's record that are read.
+_RECORD_MAX = 1 << 20
+_decoder = msgspec.json.Decoder(SessionName)
 #: The range of ephemeral ports of a system whose own is unknown.
 _USUAL_EPHEMERAL = (32768, 60999)
 
@@ -56,10 +64,11 @@ def _readable(text: str) -> str:
     return str(ipaddress.ip_address(data))
 
 
-def holder_of(address: str, port: int, *, other: bool = False) -> str | None:
+def holder_of(address: str, port: int, *, other: bool = False, home: Path | None = None) -> str | None:
     """The process that listens at an address and a port, in words; None if none does.
 
-    With ``other``, sockets of this process and its descendants do not count.
+    With ``other``, sockets of this process and its descendants do not count. With ``home``, the folder of all state
+    folders, a process of a session is named with the session, and its proxy by the session alone.
     """
     covering = {address, "0.0.0.0", "::"}  # noqa: S104 - compared, not bound
     for each in listening_sockets():
@@ -67,7 +76,30 @@ def holder_of(address: str, port: int, *, other: bool = False) -> str | None:
             pid = _process_with(each.inode)
             if other and _descends(pid, os.getpid()):
                 continue
-            return f"{_program(pid)}, pid {pid}" if pid else f"a process of user {_user(each.uid)}"
+            return _described(pid, home) if pid else f"a process of user {_user(each.uid)}"
+    return None
+
+
+def _described(pid: int, home: Path | None) -> str:
+    program = _program(pid)
+    session = _session_of(pid, home) if home is not None else None
+    if session is None:
+        return f"{program}, pid {pid}"
+    owner = f"the Steersman session {session.name} in {session.folder}"
+    return f"{owner}, pid {session.pid}" if program == PROXY_NAME else f"{program}, pid {pid}, of {owner}"
+
+
+def _session_of(pid: int, home: Path) -> SessionName | None:
+    """The session among whose descendants a process is."""
+    try:
+        records = [each / SESSION_RECORD for each in home.iterdir()]
+    except OSError:
+        return None
+    for record in records:
+        with suppress(OSError, msgspec.MsgspecError), open(open_readable(record), "rb") as file:  # noqa: PTH123 - a descriptor
+            session = _decoder.decode(file.read(_RECORD_MAX))
+            if start_time(session.pid) == session.start and _descends(pid, session.pid):
+                return session
     return None
 
 

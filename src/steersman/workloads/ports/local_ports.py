@@ -72,7 +72,7 @@ class LocalPorts:
 
         With ``other``, sockets of this process and its descendants do not count.
         """
-        return holder_of(address, port, other=other)
+        return holder_of(address, port, other=other, home=self._file.parent)
 
     def _claim(self, key: str) -> int:
         in_use = {each.port for each in listening_sockets()} | set(self._own.values())

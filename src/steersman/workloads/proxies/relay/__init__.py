@@ -11,3 +11,6 @@ Guarantees, on Linux
 
 It imports nothing of Steersman.
 """
+
+#: The name that tools such as ``ps`` and ``ss`` show.
+NAME = "steersman-proxy"

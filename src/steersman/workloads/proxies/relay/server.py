@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from . import NAME
 from .connection import Connection
 from .listeners import Listeners
 from .loop import Loop
@@ -131,7 +132,7 @@ def main() -> None:
     # A process group of its own, so that the keys of a terminal do not reach it, but no session: see `run_promptly`.
     os.setpgid(0, 0)
     prctl = ctypes.CDLL(None).prctl
-    prctl(_PR_SET_NAME, b"steersman-proxy")
+    prctl(_PR_SET_NAME, NAME.encode())
     # Also ends a relay that is stopped or stuck.
     prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL))
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
