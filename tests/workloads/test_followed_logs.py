@@ -11,6 +11,7 @@ import pytest
 from workloads.plane import until_true
 
 from steersman.aio import Supervisor
+from steersman.errors import InternalError
 from steersman.objects import ObjectMeta
 from steersman.transport import InProcessTransport
 from steersman.workloads import DeveloperControlPlane, logs
@@ -198,3 +199,32 @@ async def test_a_follower_may_come_before_the_output(plane, followers):
     async with asyncio.timeout(30):
         await followers.following["web", "stdout"]
     assert followers.output["web", "stdout"] == b"begin\n"
+
+
+@pytest.mark.parametrize("follow", [False, True])
+async def test_output_that_cannot_be_read_is_explained(plane, caplog, follow):
+    """A traceback on the terminal would not name the workload, and a lost connection not the reason."""
+    await started(plane, "web", "echo begin; exec sleep 1000")
+
+    async def output():
+        found = await plane.client.get(Executable, "web")
+        return found.status.std_out_file if found.status is not None else None
+
+    async def is_running():
+        return bool(await output())
+
+    await until_true(is_running)
+    file = Path(await output() or "")
+    await asyncio.to_thread(file.rename, file.with_name("before"))
+    await asyncio.to_thread(file.mkdir)
+    reason = "Executable web: cannot read its output: Is a directory"
+    path = f"{EXECUTABLES}/web/log?follow={str(follow).lower()}"
+    if follow:
+        async with plane.client.stream(path) as pieces:
+            assert [piece async for piece in pieces] == []
+        assert reason in caplog.text
+    else:
+        with pytest.raises(InternalError, match=reason):
+            async with plane.client.stream(path):
+                pass
+    assert "Traceback" not in caplog.text

@@ -2,9 +2,12 @@
 
 import asyncio
 import os
+import resource
+from contextlib import contextmanager
 
 import pytest
 
+from steersman.aio import Supervisor
 from steersman.workloads.logs import InvalidLogOptions, LogOptions, read_log, read_options
 from steersman.workloads.processes.zygote.output import Log
 
@@ -41,6 +44,45 @@ async def test_options_select_lines(tmp_path, options, expected):
     """Rules limit, tail, skip and line_numbers of the log subresource."""
     written(tmp_path / "out", 4)
     assert await text(tmp_path / "out", **options) == expected
+
+
+@contextmanager
+def few_descriptors(free):
+    """Leave only this many unused descriptors to this process."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    held = [os.open("/dev/null", os.O_RDONLY) for _ in range(20)]
+    limit = held[-1] + 1
+    for each in held[len(held) - free :]:
+        os.close(each)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (limit, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+        for each in held[: len(held) - free]:
+            os.close(each)
+
+
+async def test_a_follower_waits_for_a_descriptor_and_misses_nothing(tmp_path):
+    written(tmp_path / "out", 4)
+    async with Supervisor() as tasks:
+        with few_descriptors(0):
+            reading = tasks.start(text(tmp_path / "out", follow=True, tail=3), name="follower")
+            _, waiting = await asyncio.wait([reading], timeout=0.1)
+            assert waiting
+        assert await reading == "line 2\nline 3\nline 4\n"
+
+
+async def test_a_reader_without_descriptors_fails_and_keeps_none(tmp_path, monkeypatch):
+    """Three files need a descriptor each; those that were opened before the failure are closed."""
+    monkeypatch.setattr("steersman.workloads.logs._AGAIN", 0)
+    written(tmp_path / "out", 20, limit=60)
+    assert (tmp_path / "out.2").exists()
+    with few_descriptors(2):
+        with pytest.raises(OSError, match="Too many open files"):
+            await text(tmp_path / "out")
+        for each in [os.open("/dev/null", os.O_RDONLY) for _ in range(2)]:
+            os.close(each)
 
 
 async def test_timestamps_are_shown_on_request(tmp_path):

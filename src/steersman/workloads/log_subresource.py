@@ -6,8 +6,10 @@ All followers share one watch of the files (`FileChanges`), and the informers of
 from __future__ import annotations
 
 import asyncio
+import errno
+import logging
 from collections.abc import AsyncGenerator, Generator, Iterable, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import aclosing, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,13 +17,14 @@ import msgspec
 
 from steersman.cache import Informer, ObjectEvent
 from steersman.controlplane import CustomSubresource, SubresourceRequest
-from steersman.errors import ApiStatus, BadRequest
+from steersman.errors import ApiStatus, BadRequest, InternalError
 from steersman.objects import Key, Object
 from steersman.workloads.files import FileChanges
 from steersman.workloads.kinds import Container, ContainerExec, Executable
 from steersman.workloads.logs import InvalidLogOptions, LogOptions, read_log, read_options
 from steersman.workloads.system_log import system_log_path
 
+_log = logging.getLogger("steersman.workloads")
 _KINDS: Final[tuple[type[Object], ...]] = (Executable, Container, ContainerExec)
 #: States after which a workload writes nothing more.
 _ENDED: Final = frozenset({"Finished", "Terminated", "FailedToStart", "Exited"})
@@ -154,7 +157,15 @@ class _Kind:
             raise _bad_request(f"source {options.source} exists for Containers alone; {kind} has stdout and stderr")
         if "deletionTimestamp" in request.obj["metadata"]:
             raise _bad_request(f"{kind} {request.name} is being deleted, with its output")
-        return self._read(request.obj, options)
+        if options.follow:
+            return self._read(request.obj, options)
+        # Before the head of the response, which says whether the file can be read.
+        pieces = self._read(request.obj, options)
+        try:
+            first = await anext(pieces, b"")
+        except OSError as error:
+            raise _unreadable(kind, request.name, error) from error
+        return _joined(first, pieces)
 
     async def _read(self, obj: dict[str, Any], options: LogOptions) -> AsyncGenerator[bytes]:
         """Read a log, or follow it: then its file may have yet to appear."""
@@ -176,8 +187,26 @@ class _Kind:
                 # The file may have changed, and its workload ended, before the watch began.
                 follower.news.set()
                 with self._logs.changes.wake(path, follower.news):
-                    async for piece in read_log(path, options, follower.wait_for_more):
-                        yield piece
+                    try:
+                        async for piece in read_log(path, options, follower.wait_for_more):
+                            yield piece
+                    except OSError as error:
+                        _log.warning("%s", _unreadable(self._kind.__name__, metadata["name"], error))
+
+
+async def _joined(first: bytes, pieces: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
+    async with aclosing(pieces):
+        if first:
+            yield first
+        async for piece in pieces:
+            yield piece
+
+
+def _unreadable(kind: str, name: str, error: OSError) -> InternalError:
+    advice = "; allow more open files with ulimit -n" if error.errno in {errno.EMFILE, errno.ENFILE} else ""
+    file = f" {error.filename}" if error.filename else ""
+    message = f"{kind} {name}: cannot read its output{file}: {error.strerror or error}{advice}"
+    return InternalError(ApiStatus(status="Failure", code=500, reason="InternalError", message=message))
 
 
 def _bad_request(message: str) -> BadRequest:

@@ -6,11 +6,13 @@ Guarantees
 - A reader holds at most 128 KB, however long the file and its lines are: a longer line is delivered in pieces.
 - A follower ends when its workload has ended and all output is read, when its object is gone, or with its client.
 - A follower runs only when a file has changed, or its object: it does not poll.
+- Without descriptors or memory left, a follower waits for them and misses nothing; another reader fails after a moment.
 """
 
 from __future__ import annotations
 
 import asyncio
+import errno
 import itertools
 import os
 import re
@@ -25,6 +27,11 @@ SOURCES: Final[tuple[Source, ...]] = get_args(Source)
 #: The largest number of lines for ``tail``.
 TAIL_MAX: Final = 1_000_000
 _PIECE: Final = 64 * 1024
+#: Errors that pass: other users of this process or machine have all descriptors, or the memory.
+_SCARCE: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
+#: Seconds between two attempts to open a file after such an error, and the attempts of a reader that does not follow.
+_AGAIN: Final = 0.5
+_ATTEMPTS: Final = 5
 #: The time at which a line was written, before its text.
 _TIMESTAMP: Final = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z ")
 
@@ -102,12 +109,14 @@ async def _no_more() -> bool:
 
 async def read_log(path: str, options: LogOptions, wait_for_more: WaitForMore = _no_more) -> AsyncGenerator[bytes]:
     """The selected lines of a log, in pieces. A follower waits with ``wait_for_more`` at the end of the files."""
-    skip = max(0, await _count(path) - options.tail) if options.tail is not None else options.skip
+    skip = options.skip
+    if options.tail is not None:
+        skip = max(0, await _count(path, follow=options.follow) - options.tail)
     lines = _Lines(options, skip)
     ended = not options.follow
     with closing(_Files(path)) as files:
         while not lines.is_full:
-            if data := files.read():
+            if data := await _next_piece(files, follow=options.follow):
                 if text := lines.take(data):
                     yield text
                 # Let other tasks run between the pieces of a long file.
@@ -224,36 +233,53 @@ class _Files:
 
     def _newer(self) -> int | None:
         """Open the file after the open one, or the oldest if none is open; None at the newest."""
-        files: list[tuple[int, int]] = []
         own = os.fstat(self._descriptor) if self._descriptor is not None else None
-        # From the newest to the oldest, until the open one.
-        for number in itertools.count():
-            try:
-                descriptor = os.open(f"{self._path}.{number}" if number else self._path, os.O_RDONLY | os.O_CLOEXEC)
-            except FileNotFoundError:
-                # The newest is missing for a moment while its writer rotates.
-                if number:
+        files: list[tuple[int, int]] = []
+        found: int | None = None
+        try:
+            # From the newest to the oldest, until the open one.
+            for number in itertools.count():
+                try:
+                    descriptor = os.open(f"{self._path}.{number}" if number else self._path, os.O_RDONLY | os.O_CLOEXEC)
+                except FileNotFoundError:
+                    # The newest is missing for a moment while its writer rotates.
+                    if number:
+                        break
+                    continue
+                files.append((number, descriptor))
+                if own is not None and os.path.sameopenfile(descriptor, self._descriptor or 0):
+                    os.close(files.pop()[1])
+                    own = None
                     break
-                continue
-            files.append((number, descriptor))
-            if own is not None and os.path.sameopenfile(descriptor, self._descriptor or 0):
-                os.close(files.pop()[1])
-                own = None
-                break
-        if own is not None:
-            # It was rotated away, deleted or moved: files that end before it were read earlier.
-            while files and files[-1][0] and os.fstat(files[-1][1]).st_mtime_ns < own.st_mtime_ns:
-                os.close(files.pop()[1])
-        for _, descriptor in files[:-1]:
-            os.close(descriptor)
-        return files[-1][1] if files else None
+            if own is not None:
+                # It was rotated away, deleted or moved: files that end before it were read earlier.
+                while files and files[-1][0] and os.fstat(files[-1][1]).st_mtime_ns < own.st_mtime_ns:
+                    os.close(files.pop()[1])
+            found = files[-1][1] if files else None
+        finally:
+            for _, descriptor in files:
+                if descriptor != found:
+                    os.close(descriptor)
+        return found
 
 
-async def _count(path: str) -> int:
+async def _next_piece(files: _Files, *, follow: bool) -> bytes:
+    """The next piece, once there are descriptors for it. Raises `OSError` if there are none for long, unless it follows."""
+    for attempt in itertools.count(1):
+        try:
+            return files.read()
+        except OSError as error:
+            if error.errno not in _SCARCE or (attempt >= _ATTEMPTS and not follow):
+                raise
+        await asyncio.sleep(_AGAIN)
+    raise AssertionError("the loop has no end")
+
+
+async def _count(path: str, *, follow: bool) -> int:
     """The number of lines in all files, with an unfinished last one."""
     lines, last = 0, b"\n"
     with closing(_Files(path)) as files:
-        while piece := files.read():
+        while piece := await _next_piece(files, follow=follow):
             lines += piece.count(b"\n")
             last = piece
             # Let other tasks run: the files may have a hundred megabytes.
