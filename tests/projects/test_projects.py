@@ -31,6 +31,7 @@ from steersman.projects import (
 from steersman.workloads import simulated_parts
 from steersman.workloads.files import InotifyWatcher
 from steersman.workloads.kinds import Container, Executable, ExecutableReplicaSet, Service
+from steersman.workloads.ports import LocalPorts
 
 SHOP = """\
 name: shop
@@ -243,6 +244,34 @@ def test_a_state_home_that_another_user_owns_is_refused(tmp_path, monkeypatch):
     monkeypatch.setenv("SUDO_UID", "65534")
     with locked(state):
         assert find_session(tmp_path, environment) is None
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+@pytest.mark.parametrize("what", ["parent", "link to the folder", "link to the parent"])
+def test_a_user_who_could_replace_the_state_home_is_refused(tmp_path, monkeypatch, what):
+    """By a link, that user could choose the folder in which this one makes files and overwrites ports.json."""
+    monkeypatch.delenv("SUDO_UID", raising=False)
+    target, home = tmp_path / "target", tmp_path / "home"
+    (target / "steersman").mkdir(parents=True)
+    (target / "steersman" / "ports.json").write_text("mine")
+    if what == "parent":
+        target.rename(home)
+        os.chown(home, 65534, 65534)
+    else:
+        home.mkdir()
+        link = home / "steersman" if "folder" in what else home / "state"
+        link.symlink_to(target / "steersman" if "folder" in what else target)
+        os.chown(link, 65534, 65534, follow_symlinks=False)
+        home = home if "folder" in what else link
+    environment = {"XDG_STATE_HOME": str(home)}
+    state = ProjectIdentity(tmp_path, "shop").state_folder(environment)
+    with pytest.raises(ProjectError, match="another user, uid 65534"), locked(state):
+        pass
+    with pytest.raises(ProjectError, match="another user, uid 65534"):
+        find_session(tmp_path, environment)
+    assert asyncio.run(LocalPorts("shop", home / "steersman" / "ports.json").allocate("web"))
+    assert (home / "steersman" / "ports.json").read_text() == "mine"
+    assert [each.name for each in (home / "steersman").iterdir()] == ["ports.json"]
 
 
 def test_new_parents_of_a_state_folder_are_private(tmp_path):

@@ -23,11 +23,11 @@ from steersman.application import find_files
 from steersman.projects.identity import ProjectError
 from steersman.workloads import (
     SESSION_RECORD,
+    check_state_home,
     open_readable,
     open_session,
     start_time,
     state_home,
-    trusted_users,
     write_private,
 )
 
@@ -188,15 +188,11 @@ def locked(state: Path) -> Generator[None]:
 
 
 def _check_home(home: Path) -> None:
-    """Raise `ProjectError` if another user owns the folder of all state folders, who could replace these at any time."""
+    """Raise `ProjectError` if another user could replace the folder of all state folders at any time."""
     try:
-        owner = home.stat().st_uid
-    except OSError:
-        return  # it is missing, or the next access says why it cannot be used
-    if owner not in trusted_users(os.environ):
-        raise ProjectError(
-            _state_advice(home, PermissionError(errno.EPERM, f"it belongs to another user, uid {owner}"))
-        )
+        check_state_home(home)
+    except PermissionError as error:
+        raise ProjectError(_state_advice(home, error)) from None
 
 
 def _state_advice(folder: Path, error: OSError) -> str:

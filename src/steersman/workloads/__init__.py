@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     )
     from steersman.workloads.session import (
         SESSION_RECORD as SESSION_RECORD,
+        check_state_home as check_state_home,
         open_session as open_session,
         session_folder as session_folder,
         state_home as state_home,
@@ -96,6 +97,7 @@ else:
             ],
             "steersman.workloads.session": [
                 "SESSION_RECORD",
+                "check_state_home",
                 "open_session",
                 "session_folder",
                 "state_home",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import pwd
 import stat
@@ -101,6 +102,33 @@ def trusted_users(environment: Mapping[str, str]) -> set[int]:
     if os.geteuid() == 0 and caller.isdecimal():
         users.add(int(caller))
     return users
+
+
+def check_state_home(home: Path) -> None:
+    """Raise `PermissionError` if another user could replace the folder of all state folders.
+
+    That is the owner of the folder or of its parent, or a user who made a link in its path.
+    """
+    folders = [(each, facts) for each in (home, home.parent) if (facts := _facts(each))]
+    links = [
+        (each, facts) for each in (home, *home.parents) if (facts := _facts(each, follow=False)) and _is_link(facts)
+    ]
+    trusted = trusted_users(os.environ)
+    for place, facts in (*links, *folders):
+        if facts.st_uid not in trusted:
+            what = "is a link of" if _is_link(facts) else "belongs to"
+            raise PermissionError(errno.EPERM, f"it {what} another user, uid {facts.st_uid}", str(place))
+
+
+def _facts(place: Path, *, follow: bool = True) -> os.stat_result | None:
+    try:
+        return place.stat(follow_symlinks=follow)
+    except OSError:
+        return None  # it is missing, or the next access says why it cannot be used
+
+
+def _is_link(facts: os.stat_result) -> bool:
+    return stat.S_ISLNK(facts.st_mode)
 
 
 def _home(environment: Mapping[str, str]) -> str:

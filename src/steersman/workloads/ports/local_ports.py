@@ -18,7 +18,7 @@ import msgspec
 from steersman.workloads.monitored_process import start_time
 from steersman.workloads.ports.listeners import ephemeral_range, holder_of, listening_sockets
 from steersman.workloads.ports.registry import NoPortLeft
-from steersman.workloads.session import make_parents, state_home
+from steersman.workloads.session import check_state_home, make_parents, state_home
 
 _log = logging.getLogger("steersman.workloads")
 #: Ports below are those that developers choose by hand: 3000, 5000, 8080.
@@ -106,6 +106,7 @@ class LocalPorts:
     def _locked(self) -> Generator[list[_Claim]]:
         """The claims of all projects, which no other process changes meanwhile. Changes are written at the end."""
         try:
+            check_state_home(self._file.parent)
             make_parents(self._file)
             descriptor = _open_own(self._file)
         except OSError as error:
