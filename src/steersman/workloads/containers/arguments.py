@@ -24,11 +24,12 @@ from steersman.workloads.containers.runner import (
 )
 from steersman.workloads.environment import masked
 
-#: Variables that would change the command itself: those of the runtimes, of Go, of the C library, of systemd and of shells.
+#: Variables that would change the command itself: those of the runtimes, of Go, of the C library, of systemd and of ssh, which
+#: reaches a Docker elsewhere, and of the languages in which a command of that name may be a script.
 _OF_THE_COMMAND = re.compile(
     r"(PATH|HOME|USER|TMPDIR|DOCKER_.*|CONTAINERS?_.*|XDG_.*|LD_.*|SSL_.*|_.*|BUILD(AH|KIT|X)_.*|PODMAN_.*|REGISTRY_.*"
     r"|STORAGE_.*|GO(COVERDIR|DEBUG|GC|MAXPROCS|MEMLIMIT|ROOT|TRACEBACK)|GCONV_PATH|LOCPATH|GLIBC_.*|MALLOC_.*|NOTIFY_.*"
-    r"|LISTEN_.*|BASH_ENV|ENV)"
+    r"|LISTEN_.*|SSH_(ASKPASS.*|AUTH_SOCK|SK_PROVIDER)|OPENSSL_.*|ENV|BASH.*|SHELLOPTS|PS4|IFS|PYTHON[A-Z]+|PERL[0-9A-Z]*)"
 )
 _PROXY = re.compile(r"[A-Za-z]+_(PROXY|proxy)")
 #: Keys that detach a terminal from a container of Docker: no user types them one after another.
