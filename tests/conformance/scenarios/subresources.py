@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from conformance.boats import BOATS, NUMBER, boat, installed, obj, version
 from conformance.bodies import (
     CM,
     CRON_JOB,
@@ -176,6 +177,27 @@ def _scale(path, body):
     ]
 
 
+#: Patches of a scale that do not fit its type, or have fields that it lacks.
+_MISFITS = [
+    {"spec": 5}, {"spec": None}, {"spec": {"replicas": "x"}}, {"status": {"replicas": "x"}}, {"metadata": None}, {"metadata": {"labels": {"a": 5}}},
+    {"metadata": {"annotations": ["x"]}}, {"apiVersion": "x"}, {"kind": "Size"}, {"spec": {"x": 1}, "y": 2, "metadata": {"z": 3}},
+]  # fmt: skip
+
+
+def _misfits(path, body, kinds):
+    scale = f"{path}/a/scale"
+    return [
+        post(path, body),
+        [patch(scale, each, kind, dryRun="All") for each in _MISFITS for kind in kinds],
+        [
+            patch(scale, each, kind, dryRun="All", fieldValidation=validation)
+            for kind, each in (*((kind, _MISFITS[-1]) for kind in kinds), ("json", [{"op": "add", "path": "/spec/x", "value": 1}]))
+            for validation in ("Strict", "Ignore")
+        ],
+        [patch(scale, [{"op": "replace", "path": each, "value": 5}], "json", dryRun="All") for each in ("", "/spec", "/kind", "/metadata")],
+    ]  # fmt: skip
+
+
 def _generations(kind, path):
     body = KINDS[kind][1]
     one = f"{path}/a"
@@ -195,6 +217,8 @@ def _generations(kind, path):
 SCENARIOS = [
     *(scenario(f"status-of-a-{kind}", "Subresources, generation", _status(kind, path, status)) for kind, (path, status) in STATUSES.items()),
     *(scenario(f"scale-of-a-{kind}", "Subresources", _scale(path, KINDS[kind][1])) for kind, path in SCALED.items()),
+    scenario("patches-that-make-no-scale", "Subresources, Patch, fieldValidation", *_misfits(DEPLOYMENT, deployment(), ("merge", "strategic"))),
+    scenario("patches-that-make-no-custom-scale", "Subresources, Patch, fieldValidation", installed(version(schema=obj(spec=obj(replicas=NUMBER), status=obj(replicas=NUMBER)), subresources={"scale": {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}})), *_misfits(BOATS, boat(spec={"replicas": 1}), ("merge",))),
     *(scenario(f"generations-of-a-{kind}", "generation, Metadata", _generations(kind, path)) for kind, (path, _) in KINDS.items()),
     scenario(
         "generations-of-changes",

@@ -94,10 +94,8 @@ def patch_type(definition: Definition, request: ServerRequest) -> str:
     raise RequestRejected(status)
 
 
-def read_patch(
-    definition: Definition, form: str, body: bytes, *, schema: Tree | None = None, lenient: bool = False
-) -> Patch:
-    """The function for a patch; 400 if its text is invalid. ``schema`` is that of a subresource.
+def _read_patch(definition: Definition, form: str, body: bytes, *, lenient: bool = False) -> Patch:
+    """The function for a patch; 400 if its text is invalid.
 
     ``lenient``: kube-apiserver parses the text once less if unknown fields do not matter, so its message differs.
     """
@@ -120,7 +118,7 @@ def read_patch(
         raise bad_request(prefix + cannot_unmarshal(json_type(tree), "map[string]interface {}"))
     if form == MERGE_PATCH:
         return lambda current: apply_merge_patch(current, tree)
-    schema = definition.schema() if schema is None else schema
+    schema = definition.schema()
     return lambda current: apply_strategic_merge(current, cast("Tree", tree), schema)
 
 
@@ -176,7 +174,7 @@ def _rejected() -> RequestRejected:
     )
 
 
-def apply_patch(make: Patch, current: Tree) -> Any:
+def _apply_patch(make: Patch, current: Tree) -> Any:
     """The tree that a patch makes from another; 422 if it does not apply."""
     try:
         return make(current)
@@ -194,7 +192,7 @@ def _strategic_refusal(error: StrategicMergeError) -> RequestRejected:
     return unnamed(str(error), code=error.code)
 
 
-def unreadable_patch(printed: str, refused: RequestRejected, *, as_unstructured: bool = False) -> RequestRejected:
+def _unreadable_patch(printed: str, refused: RequestRejected, *, as_unstructured: bool = False) -> RequestRejected:
     """The answer to a patch whose result, as printed, is not an object of its kind.
 
     The result of a strategic merge patch is not parsed from text, so mismatches have other messages.
@@ -208,12 +206,23 @@ def unreadable_patch(printed: str, refused: RequestRejected, *, as_unstructured:
 def _patched(
     definition: Definition, request: ServerRequest, told_as: tuple[str, bytes], current: Tree, options: WriteOptions
 ) -> Tree:
+    obj = patched_object(definition, request, told_as, current, options)
+    take_namespace(definition, request.info.namespace, obj["metadata"])
+    check_name(request.info.name, obj["metadata"])
+    definition.strategy.default(obj)
+    return obj
+
+
+def patched_object(
+    definition: Definition, request: ServerRequest, told_as: tuple[str, bytes], current: Tree, options: WriteOptions
+) -> Tree:
+    """The object of a kind that a patch makes from the current one; ``told_as`` is the form of the patch and its text."""
     form, body = told_as
     lenient = options.field_validation == "Ignore"
     managed_before = current["metadata"].get("managedFields")
     # Found before the patch is read: its tree is in memory once at a time.
     twice = [] if form == JSON_PATCH or lenient else said_twice(body)
-    tree = apply_patch(read_patch(definition, form, body, lenient=lenient), current)
+    tree = _apply_patch(_read_patch(definition, form, body, lenient=lenient), current)
     if form == STRATEGIC_MERGE_PATCH and isinstance(tree, dict):
         # The result is decoded into the served type, whatever kind it declares.
         result = cast("Tree", tree)
@@ -232,13 +241,10 @@ def _patched(
             raise
         if form == STRATEGIC_MERGE_PATCH:
             printed = printed_value(parse_json(body)) if len(body) <= SHOWN_MAX else "..."
-            raise unreadable_patch(printed, refused, as_unstructured=True) from None
+            raise _unreadable_patch(printed, refused, as_unstructured=True) from None
         # A tree that is too large to be shown has been used up.
         used_up = tree == {} and not is_empty
-        raise unreadable_patch("..." if used_up else msgspec.json.encode(tree).decode(), refused) from None
-    take_namespace(definition, request.info.namespace, obj["metadata"])
-    check_name(request.info.name, obj["metadata"])
-    definition.strategy.default(obj)
+        raise _unreadable_patch("..." if used_up else msgspec.json.encode(tree).decode(), refused) from None
     return obj
 
 

@@ -6,14 +6,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, cast
 
-import msgspec
 from msgspec.structs import replace
 
 from steersman.apiserver.admission.plugins import WriteView
 from steersman.apiserver.answers import answer
 from steersman.apiserver.context import VerbContext
 from steersman.apiserver.decoding.body import read_object
-from steersman.apiserver.decoding.patch_result import no_object
 from steersman.apiserver.documents import copied, decode_served, encode_stored
 from steersman.apiserver.errors import (
     RequestRejected,
@@ -37,7 +35,6 @@ from steersman.apiserver.field_managers import (
 from steersman.apiserver.forms import form_for
 from steersman.apiserver.forms.table import AGE_COLUMN, CUSTOM_AGE_COLUMN, NAME_COLUMN
 from steersman.apiserver.registry.definition import Column, Definition, ScalePaths, Tree
-from steersman.apiserver.registry.metadata import check_shape, tidy
 from steersman.apiserver.registry.nested_values import nested_value
 from steersman.apiserver.request import ServerRequest, read_body
 from steersman.apiserver.storage import Record
@@ -45,7 +42,7 @@ from steersman.apiserver.verbs.apply import read_intent
 from steersman.apiserver.verbs.get import read
 from steersman.apiserver.verbs.object_names import check_name, take_namespace
 from steersman.apiserver.verbs.options import WriteOptions, read_version, write_options
-from steersman.apiserver.verbs.patch import apply_patch, count_growth, patch_type, read_patch, unreadable_patch
+from steersman.apiserver.verbs.patch import count_growth, patch_type, patched_object
 from steersman.apiserver.verbs.update import Change
 from steersman.errors import SelectorError
 from steersman.golang import cannot_unmarshal
@@ -224,15 +221,7 @@ async def _patch(context: VerbContext, request: ServerRequest) -> Any:
     count_growth(request, form, body)
 
     def patched(scale: Tree) -> Tree:
-        make = read_patch(definition, form, body, schema=schema_of(SCALE))
-        tree = apply_patch(make, scale)
-        if not isinstance(tree, dict):
-            raise unreadable_patch(msgspec.json.encode(tree).decode(), no_object(tree))
-        if check_shape(cast("Tree", tree).get("metadata", {})) is not None:
-            raise bad_request("the patch does not produce a Scale")
-        result = cast("Tree", tree)
-        result["metadata"] = tidy(result.get("metadata") or {})
-        return result
+        return patched_object(_SERVED_SCALE, request, (form, body), scale, options)
 
     def merged(scale: Tree) -> Tree:
         intent = read_intent(request, body, options)
@@ -283,7 +272,7 @@ class _Scaling:
             scale["metadata"]["managedFields"] = entries
         before = copied(scale)
         wanted = _checked(self._definition, self._request, self._make(scale))
-        replicas = self._replicas(wanted)
+        replicas = _replicas(self._definition, wanted, self._request.info.name)
         self._check_version(wanted, current)
         if self._form != APPLY_PATCH:
             manager = manager_of(self._request, self._options.field_manager)
@@ -295,14 +284,6 @@ class _Scaling:
         else:
             metadata.pop("managedFields", None)
         return current
-
-    def _replicas(self, wanted: Tree) -> int:
-        try:
-            return _replicas(self._definition, wanted, self._request.info.name)
-        except RequestRejected as refused:
-            if not self._form or refused.status.code != 400 or "unmarshal" not in refused.status.message:
-                raise
-            raise unreadable_patch(msgspec.json.encode(wanted).decode(), refused) from None
 
     def _check_version(self, wanted: Tree, current: Tree) -> None:
         try:
