@@ -541,3 +541,36 @@ class TestCollector:
         (tmp_path / "steersman.yaml").write_text(text.replace("collector: b", "collector: bb"), encoding="utf-8")
         with pytest.raises(ApplicationError, match=r"steersman.yaml:1:\d+: collector: no service 'bb'"):
             load_application(tmp_path, environment={})
+
+
+def test_a_service_publishes_a_port_once():
+    """The second one would be in use by the session itself."""
+    ports = (Port(published=8000, target=90), Port(published=8001, target=91), Port(published=8001, target=1))
+    with pytest.raises(ApplicationError, match="service a: ports: it publishes port 8001 of this machine twice"):
+        application_objects(application(service("a", 1, ports=ports)), project="shop")
+    apart = (
+        Port(published=8001, target=90, host_address="127.0.0.1"),
+        Port(published=8001, target=1, host_address="127.0.0.2"),
+    )
+    application_objects(application(service("a", 1, ports=apart)), project="shop")
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "message"),
+    [
+        ("own", "own", r":6:1: Service own is already declared at .*:4:1"),
+        ("own", "a", r":6:1: a service has Service a already: rename this object"),
+    ],
+)
+def test_no_object_of_a_file_is_overwritten(tmp_path: Path, first: str, second: str, message: str):
+    """Both would be applied, and the last one would win without a word."""
+    version = Container.gvk().api_version
+    head = "services: {a: {command: x, ports: ['80:80']}}\n"
+    text = "".join(
+        f"---\n{{apiVersion: {version}, kind: Service, metadata: {{name: {name}}}, spec: {{}}}}\n"
+        for name in (first, second)
+    )
+    (tmp_path / "steersman.yaml").write_text(f"name: shop\n{head}{text}")
+    found = load_application(tmp_path, environment={})
+    with pytest.raises(ApplicationError, match=message):
+        application_objects(found, project="shop")

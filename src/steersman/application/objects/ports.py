@@ -147,6 +147,7 @@ def check_ports(application: Application, ports: dict[str, tuple[ServedPort, ...
     """Report services that need the same port on this machine."""
     seen: dict[int, list[tuple[str, ServiceDefinition]]] = {}
     for definition in application.services.values():
+        _check_published(definition, ports[definition.name], remarks)
         for number, host in sorted(_listeners(definition, ports[definition.name])):
             for other_host, other in seen.setdefault(number, []):
                 if other is not definition and _overlap(host, other_host):
@@ -156,6 +157,17 @@ def check_ports(application: Application, ports: dict[str, tuple[ServedPort, ...
                         " change one of them",
                     )
             seen[number].append((host, definition))
+
+
+def _check_published(definition: ServiceDefinition, ports: Iterable[ServedPort], remarks: Remarks) -> None:
+    """Report a port on this machine that one service publishes twice, for two ports of its own."""
+    seen: dict[int, list[str]] = {}
+    for each in ports:
+        host = each.port.host_address or _LOOPBACK
+        others = seen.setdefault(each.published_at or 0, [])
+        if each.published_at and any(_overlap(host, other) for other in others):
+            remarks.error(definition, f"ports: it publishes port {each.published_at} of this machine twice: remove one")
+        others.append(host)
 
 
 def _listeners(definition: ServiceDefinition, ports: Iterable[ServedPort]) -> set[tuple[int, str]]:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import deepcopy
+from itertools import zip_longest
 
 from steersman.application.labels import NO_ADDRESS, PROJECT
-from steersman.application.model import Application, ApplicationError, Network, Problem, ServiceDefinition
+from steersman.application.model import Application, ApplicationError, Network, Place, Problem, ServiceDefinition
 from steersman.application.objects.containers import containers
 from steersman.application.objects.names import check_names, check_unique, object_name, replica_names
 from steersman.application.objects.ports import ServedPort, check_ports, served_ports
 from steersman.application.objects.processes import replica_set
 from steersman.application.objects.remarks import Remarks
 from steersman.application.objects.translation_context import DEFAULT_NETWORK, TranslationContext, set_fields
-from steersman.objects import Object, ObjectMeta, Unstructured
+from steersman.objects import Object, ObjectMeta, Unstructured, tree_of
 from steersman.workloads.kinds import (
     GENERATED_NAME,
     PORT_SETTING,
@@ -54,9 +56,24 @@ def _translated(application: Application, project: str) -> tuple[list[Object | U
     objects += [service for each in services for service in _services(translation, each)]
     for each in services:
         objects += [replica_set(translation, each)] if each.is_process else containers(translation, each)
+    _check_objects(application, objects, remarks)
     if remarks.errors:
         raise ApplicationError(*remarks.errors)
     return objects, remarks
+
+
+def _check_objects(application: Application, objects: Sequence[Object | Unstructured], remarks: Remarks) -> None:
+    """Report objects of the files that another object would overwrite: one that they declare, or that of a service."""
+    own = {(tree["kind"], tree["metadata"]["name"]) for tree in map(tree_of, objects[len(application.objects) :])}
+    seen: dict[tuple[str, str], Place | None] = {}
+    # An application that a program has made may have no places.
+    for tree, place in zip_longest(application.objects, application.object_places):
+        named = tree["kind"], tree["metadata"]["name"]
+        if named in own:
+            remarks.errors.append(Problem(f"a service has {' '.join(named)} already: rename this object", place))
+        elif named in seen:
+            remarks.errors.append(Problem(f"{' '.join(named)} is already declared at {seen[named]}", place))
+        seen[named] = place
 
 
 def _labeled(tree: dict[str, object], project: str) -> Unstructured:
