@@ -76,6 +76,12 @@ def bounded_time() -> Iterator[None]:
         ("services: {a: {command: x, watch: {path: x}}}", "watch has no key 'path'; did you mean paths?"),
         ("collector: b\nservices: {a: {command: x}}", "1:12: collector: no service 'b'"),
         ("services: {a: {provider: {type: x}}}", "provider is not supported"),
+        ("services: {a: {command: '${X:?is missing}'}}", "1:25: the variable X is required: is missing"),
+        ("services: {a: {command: x, scale: '${X:?is missing}'}}", "1:35: the variable X is required: is missing"),
+        ("services: {a: {command: x, ports: ['0:0']}}", "1:36: a port must be a number from 1 to 65535, not '0:0'"),
+        ("services: {a: {command: x, healthcheck: {http: 'http://[::1'}}}", "1:48: http must be a URL with a host"),
+        ("services: {a: {command: x, healthcheck: {http: 'http://a:99999/'}}}", "1:48: http must be a URL with a host"),
+        ("services: {a: {command: x}}\n---\n{apiVersion: v1, kind: S, metadata: {name: x, labels: y}}", "3:1: metadata.labels of"),
         ("name: Shop!\nservices: {a: {command: x}}", "1:7: the project name 'Shop!' must consist of lowercase"),
         ("services: {a: {command: x, labels: {ok: y, 'a b': z}}}", "1:44: the label 'a b' cannot be an annotation"),
         ("services: {a: {command: x, labels: [ok=y, 'a b=z']}}", "1:43: the label 'a b' cannot be an annotation"),
@@ -88,6 +94,14 @@ def test_mistakes(tmp_path: Path, text: str, expected: str) -> None:
     found = problems(tmp_path, text)
     assert f"{tmp_path}/steersman.yaml:" in found
     assert expected in found
+
+
+def test_a_variable_with_a_mistake_has_no_other_one(tmp_path: Path) -> None:
+    """The value is unknown, so nothing else can be said about it."""
+    text = "services: {a: {command: '${X:?}', scale: '${X:?}', ports: ['${X:?}:1'], depends_on: ['${X:?}']}}"
+    found = problems(tmp_path, text).splitlines()
+    assert len(found) == 4
+    assert all("the variable X is required" in each for each in found)
 
 
 @pytest.mark.parametrize(

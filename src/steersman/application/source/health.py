@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Final
+from urllib.parse import urlsplit
 
 from steersman.application.model import HealthCheck
 from steersman.application.syntax.nodes import Node, ScalarNode
@@ -62,7 +63,18 @@ def _http(values: Values, node: Node) -> HttpProbe:
     url = values.text(node, "http")
     if url is not None and not url.startswith(("http://", "https://")):
         values.report.error(node, f"http must start with http:// or https:// (got {shown(url)})")
+    elif url is not None and "{{" not in url and not _has_host(url):
+        values.report.error(node, f"http must be a URL with a host and a port up to 65535 (got {shown(url)})")
     return HttpProbe(url=url or "")
+
+
+def _has_host(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        # An invalid port raises.
+        return bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
 
 
 def _tcp(values: Values, node: Node) -> TcpProbe:

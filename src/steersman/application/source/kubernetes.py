@@ -39,6 +39,9 @@ def object_of(node: Node, report: Report) -> list[PlacedObject]:
             report.error(node, f"{key} of an object must be a string")
     if not isinstance(name, str) or not name:
         report.error(node, f"the object of kind {shown(str(value['kind']))} needs metadata.name")
+    labels: object = cast("Tree", metadata).get("labels") if isinstance(metadata, dict) else None
+    if labels is not None and not isinstance(labels, dict):
+        report.error(node, f"metadata.labels of the object {shown(str(name))} must be a mapping")
     return [(value, node.place)]
 
 

@@ -58,6 +58,9 @@ def _short(values: Values, node: ScalarNode) -> list[Port]:
         values.report.error(node, f"a port must be [ADDRESS:][PUBLISHED:]TARGET[/PROTOCOL], not {shown(node.text)}")
         return []
     targets = _numbers(values, scalar(node, found["target"]), "a port")
+    if 0 in targets:
+        values.report.error(node, f"a port must be a number from 1 to {_PORT_MAX}, not {shown(node.text)}")
+        return []
     published = _numbers(values, scalar(node, found["published"]), "a port") if found["published"] else []
     address = _address(values, scalar(node, found["address"])) if found["address"] else None
     protocol = _protocol(values, scalar(node, found["protocol"])) if found["protocol"] is not None else "tcp"

@@ -147,7 +147,8 @@ class ServiceReader:
             return self._container(name, key, service, deploy)
         found = self._process(name, key, service, deploy)
         # A misspelled key has its own error.
-        if not found.command and service.get("provider") is None and not suggested & _RUN_KEYS:
+        is_unknown = values.report.is_lost(service.items.get("command") or service.items.get("entrypoint"))
+        if not (found.command or is_unknown or service.get("provider") is not None or suggested & _RUN_KEYS):
             values.report.error(
                 key, f"the service {name} needs a command: without image or build it is a process of this machine"
             )

@@ -142,7 +142,7 @@ def interpolate(node: Node, report: Report) -> Node:
         try:
             text = interpolation.replace(inner.text)
         except InterpolationError as error:
-            report.error(inner, str(error))
+            report.lose(inner, str(error))
             text = ""
         for name in unset.keys() - warned:
             own = "a shell" if inner.origin.is_compose else "a shell (shell: true)"

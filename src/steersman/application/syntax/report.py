@@ -25,16 +25,30 @@ class Report:
         self._warnings: dict[Problem, None] = {}
         self._ignored: dict[str, dict[Place, None]] = {}
         self._left_out = 0
+        #: Places whose value is unknown, because a variable in it has an error.
+        self._unknown: set[Place] = set()
         #: The files that were read, or would be if they existed, and their versions.
         self.files: dict[Path, FileVersion] = {}
 
     def error(self, where: Node | Place | Path | None, text: str) -> None:
         """Add an error; without a place, it is not in a file."""
         problem = Problem(text, _place(where))
+        if problem.place in self._unknown:
+            # Whatever is wrong with the rest of the value follows from the first error.
+            return
         if len(self._errors) < _ERRORS_MAX:
             self._errors[problem] = None
         elif problem not in self._errors:
             self._left_out += 1
+
+    def lose(self, where: Node, text: str) -> None:
+        """Add an error because of which a value is unknown: it gets no other one."""
+        self.error(where, text)
+        self._unknown.add(where.place)
+
+    def is_lost(self, node: Node | None) -> bool:
+        """Whether an error has made a value unknown."""
+        return node is not None and node.place in self._unknown
 
     def warn(self, where: Node | Place | Path, text: str) -> None:
         """Add a warning."""
