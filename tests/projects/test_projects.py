@@ -681,7 +681,10 @@ def test_selections_join():
     one = ServiceSelection(names=("web",), profiles=("test",), scales={"web": 2})
     two = ServiceSelection(names=("api", "web"), scales={"web": 3})
     assert one.joined(two) == ServiceSelection(names=("web", "api"), profiles=("test",), scales={"web": 3})
-    assert one.joined(ServiceSelection()).names == (), "without a name, all services are meant"
+    every = one.joined(ServiceSelection())
+    assert every.names == (), "without a name, all services are meant"
+    assert every == ServiceSelection().joined(one)
+    assert every.beside == ("web",)
 
 
 # the end

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from samples.eventually import eventually
 from steersman.cli.up.background import apply_to_session
 from steersman.cli.up.output import Output
 from steersman.cli.up.places import SessionStopping, connected_board
@@ -48,6 +49,30 @@ async def test_scales_and_profiles_of_earlier_commands_stay(source, names):
         record = read_record(project.state)
         assert record is not None
         assert (record.names, record.profiles, record.scales) == ((), ("extra",), {"worker": 3, "web": 2})
+
+
+@pytest.mark.parametrize(("first", "second"), [((), ("debug",)), (("debug",), ())])
+async def test_a_service_that_a_command_named_stays(source, first, second):
+    """Its profile is not enabled: an edit, or a later ``up`` without a name, would stop it otherwise."""
+    edited: list[str] = []
+    async with (
+        Project(source, ServiceSelection(names=first), parts=simulated_parts, report=edited.append) as project,
+        Board(project.client, project="shop") as board,
+    ):
+        every = {"web": 1, "worker": 1, "debug": 1}
+        for names in (second, ()):
+            selection = ServiceSelection(names=names)
+            await apply_to_session(project.client, board, project.record, source.read(), selection, Output({}))
+            assert await replicas(project) == every
+        (source.folder / "steersman.yaml").write_text(f"{SHOP}  new: {{command: new}}\n")
+        project.plane.parts.files.change("steersman.yaml")
+        await eventually(lambda: edited)
+        assert await replicas(project) == {**every, "new": 1}
+        # It may be removed like any other service.
+        (source.folder / "steersman.yaml").write_text("services: {web: {command: web}}\n")
+        project.plane.parts.files.change("steersman.yaml")
+        await eventually(lambda: len(edited) == 2)
+        assert await replicas(project) == {"web": 1}
 
 
 async def test_a_session_that_stops_takes_no_change(source):

@@ -326,6 +326,7 @@ class Project:
         before = self.record.scales
         joined = ServiceSelection.recorded(self.record).joined(_patch(request, ServiceSelection))
         self.record.names, self.record.profiles, self.record.scales = joined.names, joined.profiles, dict(joined.scales)
+        self.record.beside = joined.beside
         self._write_record()
         if self.record.scales != before:
             self._edited.set()
@@ -375,7 +376,7 @@ class Project:
         take them.
         """
         selection = ServiceSelection.recorded(self.record)
-        if (selection.names, selection.profiles) == (self._selection.names, self._selection.profiles):
+        if msgspec.structs.replace(selection, scales={}) == msgspec.structs.replace(self._selection, scales={}):
             return self._declared
         declared = selection.declared(self._source.read(), is_edit=True)
         if hindrance := self._hindrance(declared):

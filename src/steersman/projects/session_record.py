@@ -63,6 +63,8 @@ class SessionRecord(msgspec.Struct, kw_only=True):
     names: tuple[str, ...] = ()
     profiles: tuple[str, ...] = ()
     scales: dict[str, int] = {}
+    #: Services that run beside all, because a command named them.
+    beside: tuple[str, ...] = ()
 
     @property
     def is_running(self) -> bool:

@@ -26,19 +26,25 @@ class ServiceSelection(msgspec.Struct, frozen=True, kw_only=True):
     names: tuple[str, ...] = ()
     profiles: tuple[str, ...] = ()
     scales: Mapping[str, int] = {}
+    #: Services that run beside those without a name, because another command named them.
+    beside: tuple[str, ...] = ()
 
     @classmethod
     def recorded(cls, record: SessionRecord) -> ServiceSelection:
         """The services and scales of a session."""
-        return cls(names=record.names, profiles=record.profiles, scales=record.scales)
+        return cls(names=record.names, profiles=record.profiles, scales=record.scales, beside=record.beside)
 
     def joined(self, other: ServiceSelection) -> ServiceSelection:
         """The services of both; the scales of ``other`` win."""
-        names = (*self.names, *other.names) if self.names and other.names else ()
+        named = (*self.names, *other.names)
+        names = named if self.names and other.names else ()
+        # One of them means all services: of the other, those stay that no profile enables.
+        beside = (*self.beside, *other.beside, *(() if names else named))
         return ServiceSelection(
             names=tuple(dict.fromkeys(names)),
             profiles=tuple(dict.fromkeys((*self.profiles, *other.profiles))),
             scales={**self.scales, **other.scales},
+            beside=tuple(dict.fromkeys(beside)),
         )
 
     def declared(self, whole: Application, *, is_edit: bool = False) -> Application:
@@ -50,7 +56,7 @@ class ServiceSelection(msgspec.Struct, frozen=True, kw_only=True):
         if unknown and not is_edit:
             known = ", ".join(whole.services)
             raise ApplicationError(Problem(f"no service {', '.join(sorted(unknown))}; the services are: {known}"))
-        return select_services(whole, self.names, self.profiles)
+        return select_services(whole, self.names, self.profiles, beside=self.beside)
 
     def scaled(self, whole: Application) -> Application:
         """The selected services of an application, with these scales. Raises `ApplicationError` with all problems."""

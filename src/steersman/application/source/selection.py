@@ -10,11 +10,14 @@ from steersman.application.model import Application, ApplicationError, Problem, 
 from steersman.application.syntax.values import hint
 
 
-def select_services(application: Application, names: Sequence[str] = (), profiles: Sequence[str] = ()) -> Application:
+def select_services(
+    application: Application, names: Sequence[str] = (), profiles: Sequence[str] = (), *, beside: Sequence[str] = ()
+) -> Application:
     """The application with the named services, or with all that are enabled, and with their dependencies.
 
     A service without profiles is enabled; one with profiles is enabled if one of them is, or if it is named. ``*``
-    enables all profiles. Without ``profiles``, COMPOSE_PROFILES applies. Raises ApplicationError if a name is
+    enables all profiles. Without ``profiles``, COMPOSE_PROFILES applies. ``beside`` has the services that run beside all
+    that are enabled; one that is not declared has no effect. Raises ApplicationError if a name is
     unknown, or if a service needs one that is not enabled.
     """
     services = application.services
@@ -25,7 +28,11 @@ def select_services(application: Application, names: Sequence[str] = (), profile
     active = {*(profiles or application.profiles)}
     for name in names:
         active.update(services[name].profiles)
-    wanted = list(names) or [name for name, service in services.items() if _is_enabled(service, active)]
+    wanted = list(names)
+    if not names:
+        wanted = [name for name, service in services.items() if _is_enabled(service, active) or name in beside]
+        for name in beside:
+            active.update(services[name].profiles if name in services else ())
     chosen = _with_dependencies(application, wanted, active)
     kept = {
         name: msgspec.structs.replace(
