@@ -147,7 +147,8 @@ async def test_controllers_work_and_can_be_chosen():
         assert await deleted(kubeconfig, within=60)
         _, errors = await ended(process)
     assert (
-        "garbage-collector, namespace, serviceaccount, root-ca-certificate-publisher, clusterrole-aggregation, resourcequota\n"
+        "garbage-collector, namespace, serviceaccount, root-ca-certificate-publisher, clusterrole-aggregation, resourcequota, "
+        "persistentvolumeclaim-protection\n"
         in errors
     )
     async with serving("--controllers", "none") as (process, kubeconfig):

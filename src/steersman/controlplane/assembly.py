@@ -26,6 +26,7 @@ SERVICE_ACCOUNT = "serviceaccount-controller"
 ROOT_CA = "root-ca-certificate-publisher-controller"
 ROLES = "clusterrole-aggregation-controller"
 QUOTA = "resourcequota-controller"
+CLAIM = "persistentvolumeclaim-protection-controller"
 
 #: All controllers, each with the service account in kube-system that it acts as.
 CONTROLLERS = {
@@ -35,9 +36,10 @@ CONTROLLERS = {
     ROOT_CA: "root-ca-cert-publisher",
     ROLES: "clusterrole-aggregation-controller",
     QUOTA: "resourcequota-controller",
+    CLAIM: "pvc-protection-controller",
 }
 #: The concurrency of each: that of kube-controller-manager, or enough.
-_CONCURRENCY = {GARBAGE: 20, NAMESPACE: 10, SERVICE_ACCOUNT: 1, ROOT_CA: 1, ROLES: 1, QUOTA: 1}
+_CONCURRENCY = {GARBAGE: 20, NAMESPACE: 10, SERVICE_ACCOUNT: 1, ROOT_CA: 1, ROLES: 1, QUOTA: 1, CLAIM: 1}
 _ACCOUNTS = "system:serviceaccount:kube-system:"
 
 if TYPE_CHECKING:
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
         | reconcilers.RootCertificates
         | reconcilers.AggregatedRoles
         | reconcilers.QuotaUsage
+        | reconcilers.ClaimProtection
     )
 
 
@@ -121,6 +124,8 @@ class Assembled:
             part = reconcilers.AggregatedRoles()
         elif name == QUOTA and "resourcequotas" in served:
             part = reconcilers.QuotaUsage(self.changes)
+        elif name == CLAIM and {"persistentvolumeclaims", "pods"} <= served:
+            part = reconcilers.ClaimProtection()
         return part
 
     def _assemble(self, name: str, part: _Part) -> None:

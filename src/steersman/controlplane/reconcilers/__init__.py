@@ -6,6 +6,7 @@ from steersman._lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from steersman.controlplane.aggregated_roles import AggregatedRoles as AggregatedRoles
+    from steersman.controlplane.claim_protection import ClaimProtection as ClaimProtection
     from steersman.controlplane.garbage_collector import GarbageCollector as GarbageCollector
     from steersman.controlplane.namespaces import Namespaces as Namespaces
     from steersman.controlplane.quota_usage import QuotaUsage as QuotaUsage
@@ -16,6 +17,7 @@ else:
         __name__,
         {
             "steersman.controlplane.aggregated_roles": ["AggregatedRoles"],
+            "steersman.controlplane.claim_protection": ["ClaimProtection"],
             "steersman.controlplane.garbage_collector": ["GarbageCollector"],
             "steersman.controlplane.namespaces": ["Namespaces"],
             "steersman.controlplane.quota_usage": ["QuotaUsage"],

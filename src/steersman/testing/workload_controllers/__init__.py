@@ -10,7 +10,6 @@ from __future__ import annotations
 from steersman.kinds.apps_v1 import ControllerRevision, ReplicaSet
 from steersman.kinds.core_v1 import Pod
 from steersman.manager import Manager
-from steersman.testing.workload_controllers.claim_protection import ClaimProtection
 from steersman.testing.workload_controllers.claims import INDEX, index_values
 from steersman.testing.workload_controllers.daemon_sets import DaemonSets
 from steersman.testing.workload_controllers.deployments import Deployments
@@ -34,7 +33,6 @@ def workload_manager(node: OwnNode, namespaces: tuple[str, ...] = ()) -> Manager
         ReplicaSets(),
         DaemonSets(),
         StatefulSets(),
-        ClaimProtection(),
         Jobs(),
         FinishedJobs(),
         OrphanPods(),
