@@ -6,6 +6,7 @@ import asyncio
 import os
 import pwd
 import socket
+import subprocess
 import sys
 from pathlib import Path
 
@@ -96,6 +97,27 @@ def test_the_registry_is_in_the_state_folder_of_the_user(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     asyncio.run(LocalPorts("shop").allocate("a"))
     assert (tmp_path / "steersman" / "ports.json").exists()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the name of a process is that of Linux")
+def test_the_name_of_the_process_at_a_port_is_harmless(tmp_path):
+    """The process may belong to another user, and the name reaches terminals and objects."""
+    name = "\x1b]0;x\x07\n=> ok\u2028"
+    script = (
+        "import ctypes, socket, sys\n"
+        f"ctypes.CDLL(None).prctl(15, {name.encode()!r}, 0, 0, 0)\n"
+        "server = socket.create_server(('127.0.0.1', 0))\n"
+        "print(server.getsockname()[1], flush=True)\n"
+        "sys.stdin.read()\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        found = LocalPorts("shop", tmp_path / "ports.json").holder("127.0.0.1", int(process.stdout.readline()))
+        process.stdin.close()
+    assert found == f"\\x1b]0;x\\x07\\n=> ok\\u2028, pid {process.pid}"
 
 
 @pytest.mark.parametrize("exists", [True, False])

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 
+from steersman.telemetry import visible
 from steersman.workloads.linked_files import open_readable
 from steersman.workloads.monitored_process import start_time
 from steersman.workloads.proxies.relay import NAME as PROXY_NAME
@@ -85,7 +86,7 @@ def _described(pid: int, home: Path | None) -> str:
     session = _session_of(pid, home) if home is not None else None
     if session is None:
         return f"{program}, pid {pid}"
-    owner = f"the Steersman session {session.name} in {session.folder}"
+    owner = visible(f"the Steersman session {session.name} in {session.folder}")
     return f"{owner}, pid {session.pid}" if program == PROXY_NAME else f"{program}, pid {pid}, of {owner}"
 
 
@@ -127,7 +128,8 @@ def _descends(pid: int, ancestor: int) -> bool:
 
 def _program(pid: int) -> str:
     try:
-        return Path(f"/proc/{pid}/comm").read_text(encoding="utf-8", errors="replace").strip()
+        # A program, also one of another user, chooses its name.
+        return visible(Path(f"/proc/{pid}/comm").read_bytes().decode(errors="replace").removesuffix("\n"))
     except OSError:
         return "a program"
 
