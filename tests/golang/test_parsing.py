@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from steersman.golang import (
+    WrongTag,
     base64_problem,
     duration_nanoseconds,
     is_uri,
@@ -14,6 +15,7 @@ from steersman.golang import (
     parse_uint,
     printed_duration,
     quoted,
+    tagged_yaml_scalar,
     uri_problem,
     url_problem,
     yaml_scalar,
@@ -216,3 +218,31 @@ def test_numbers_that_json_lacks_are_refused(text: str) -> None:
 def test_many_digits_of_yaml_are_read_in_linear_time() -> None:
     assert yaml_scalar("9" * 1_000_000) == "9" * 1_000_000
     assert yaml_scalar("0x" + "f" * 1_000_000) == "0x" + "f" * 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("tag", "text", "value"),
+    [
+        ("int", "5", 5), ("int", "0x1F", 31), ("float", "5", 5), ("float", "1.5", 1.5), ("bool", "yes", True), ("null", "", None), ("str", "true", "true"),
+        ("binary", "eA==", "x"), ("binary", "/w==", "\ufffd"), ("timestamp", "2001-01-01", "2001-01-01"), ("odd", "5", "5"),
+    ],
+)  # fmt: skip
+def test_a_tag_decides_about_the_type_of_a_scalar(tag, text, value):
+    found = tagged_yaml_scalar(f"tag:yaml.org,2002:{tag}", text)
+    assert (type(found), found) == (type(value), value)
+
+
+@pytest.mark.parametrize(
+    ("tag", "text", "said"),
+    [
+        ("int", "x", "yaml: cannot decode !!str `x` as a !!int"),
+        ("int", "1.0", "yaml: cannot decode !!float `1.0` as a !!int"),
+        ("bool", "5", "yaml: cannot decode !!int `5` as a !!bool"),
+        ("null", "true", "yaml: cannot decode !!bool `true` as a !!null"),
+        ("binary", "!", "yaml: !!binary value contains invalid base64 data"),
+    ],
+)
+def test_a_scalar_without_the_type_of_its_tag_is_an_error(tag, text, said):
+    with pytest.raises(WrongTag) as wrong:
+        tagged_yaml_scalar(f"tag:yaml.org,2002:{tag}", text)
+    assert str(wrong.value) == said

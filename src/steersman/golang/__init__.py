@@ -48,7 +48,11 @@ if TYPE_CHECKING:
         type_name as type_name,
     )
     from steersman.golang.yaml_dumper import YamlBlockDumper as YamlBlockDumper, YamlDumper as YamlDumper
-    from steersman.golang.yaml_scalars import yaml_scalar as yaml_scalar
+    from steersman.golang.yaml_scalars import (
+        WrongTag as WrongTag,
+        tagged_yaml_scalar as tagged_yaml_scalar,
+        yaml_scalar as yaml_scalar,
+    )
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
@@ -69,7 +73,7 @@ else:
             "steersman.golang.url": ["is_uri", "uri_problem", "url_problem"],
             "steersman.golang.values": ["deeply_equal", "printed_value", "type_name"],
             "steersman.golang.yaml_dumper": ["YamlBlockDumper", "YamlDumper"],
-            "steersman.golang.yaml_scalars": ["yaml_scalar"],
+            "steersman.golang.yaml_scalars": ["WrongTag", "tagged_yaml_scalar", "yaml_scalar"],
         },
     )
 

@@ -1,15 +1,18 @@
-"""The values of YAML's plain scalars, as Go's YAML packages read them for Kubernetes.
+"""The values of YAML's plain and tagged scalars, as Go's YAML packages read them for Kubernetes.
 
 Guarantees
 - ``on`` and ``y`` are booleans, ``010`` is eight, ``1e3`` is a thousand; a date and ``1:30`` are strings.
 - A number that does not fit a double is a string. Infinities and NaN, which JSON cannot express, raise `ValueError`.
+- A tag such as ``!!int`` decides about the type, quoted or not. A text that is not of that type is a `WrongTag`.
 - Long digits take linear time.
 """
 
 from __future__ import annotations
 
+import binascii
 import math
 import re
+from base64 import b64decode
 
 _BOOLS = {
     name: value for value, names in ((True, "y yes on true"), (False, "n no off false")) for name in names.split()
@@ -24,6 +27,43 @@ _NOT_FINITE = {
     **dict.fromkeys(("-.inf", "-.Inf", "-.INF"), "-Inf"),
     **dict.fromkeys((".nan", ".NaN", ".NAN"), "NaN"),
 }
+
+
+_TAGS = "tag:yaml.org,2002:"
+
+
+class WrongTag(ValueError):
+    """A scalar does not have the type of its tag; the message is Go's."""
+
+
+def tagged_yaml_scalar(tag: str, text: str) -> str | float | bool | None:
+    """The value of a scalar with a tag."""
+    name = tag.removeprefix(_TAGS) if tag.startswith(_TAGS) else ""
+    if name == "binary":
+        try:
+            return b64decode(re.sub("[\r\n]", "", text), validate=True).decode("utf-8", "replace")
+        except (binascii.Error, ValueError):
+            raise WrongTag("yaml: !!binary value contains invalid base64 data") from None
+    if name not in {"null", "bool", "int", "float"}:
+        return text
+    found = _type(text)
+    if found != name and (name, found) != ("float", "int"):
+        raise WrongTag(f"yaml: cannot decode !!{found} `{text}` as a !!{name}")
+    return yaml_scalar(text)
+
+
+def _type(text: str) -> str:
+    """The tag that a plain scalar has without saying so."""
+    if text in _NOT_FINITE:
+        return "float"
+    value = yaml_scalar(text)
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "bool"
+    if isinstance(value, str):
+        return "str"
+    return "int" if _INTEGER.fullmatch(text.replace("_", "")) else "float"
 
 
 def yaml_scalar(text: str) -> str | float | bool | None:

@@ -20,6 +20,14 @@ ASKED = {"resourceAttributes": {"verb": "get", "resource": "pods", "namespace": 
 META = "io.k8s.apimachinery.pkg.apis.meta.v1"
 OPENAPI = "/openapi/v3/api/v1"
 
+#: Scalars with tags, and what they are not.
+TAGGED = [
+    "!!int 5", '!!int "5"', "!!int 0x1F", "!!int x", "!!int 1e3", "!!int 1.0", "!!float 5", '!!float "1.5"', "!!float .inf", "!!float x", '!!bool "true"',
+    "!!bool yes", "!!bool x", '!!null ""', "!!null x", "!!str true", "!!binary eA==", "!!binary '!'", "!!binary '/w=='", "!!timestamp 2001-01-01", "! 5", "!x 5", "!!x 5",
+    "!<tag:yaml.org,2002:int> '5'",
+]  # fmt: skip
+MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
+
 REVIEWS: dict[str, tuple[str, Tree]] = {
     "access": (f"{AUTHORIZATION}/selfsubjectaccessreviews", {"kind": "SelfSubjectAccessReview", "apiVersion": "authorization.k8s.io/v1", "spec": ASKED}),
     "access-of-others": (f"{AUTHORIZATION}/subjectaccessreviews", {"kind": "SubjectAccessReview", "apiVersion": "authorization.k8s.io/v1", "spec": {**ASKED, "user": "u"}}),
@@ -92,6 +100,13 @@ def _with(path: str, **headers: str) -> Call:
 
 
 SCENARIOS = [
+    scenario(
+        "tags-in-yaml", "Kinds, Negotiation, Status errors",
+        [post(CM, f"{MAP}data: {{a: {each}}}\n", content="application/yaml", dryRun="All") for each in TAGGED],
+        [post(CM, f"{MAP}immutable: {each}\n", content="application/yaml", dryRun="All") for each in TAGGED],
+        [post(CM, f"{MAP}data: {{{each}: b}}\n", content="application/yaml", dryRun="All") for each in ("!!int '5'", "!!binary eA==", "!!bool 'true'", "!!null ''", "!x a")],
+        [Call("PATCH", f"{CM}/a", (("fieldManager", "m"), ("dryRun", "All")), (("Content-Type", "application/apply-patch+yaml"),), f"{MAP}data: {{a: {each}}}\n") for each in TAGGED],
+    ),
     scenario("openid-configuration", "Discovery", get(CONFIGURATION, focus=_configuration)),
     scenario("openid-configuration-with-a-slash", "Discovery", get(f"{CONFIGURATION}/", focus=_configuration)),
     scenario("openid-keys", "Discovery", get(KEYS, focus=_keys)),

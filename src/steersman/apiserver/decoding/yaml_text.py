@@ -1,7 +1,8 @@
 """YAML bodies as JSON: the subset that kube-apiserver accepts, with its meaning.
 
 Guarantees
-- Plain scalars have the server's meaning: ``on`` and ``y`` are booleans, ``010`` is eight, a date is a string.
+- Plain scalars have the server's meaning: ``on`` and ``y`` are booleans, ``010`` is eight, a date is a string. A tag
+  such as ``!!int`` counts, for quoted scalars too.
 - Aliases cannot expand a text beyond the limits of a body: each use of an alias counts against the limits of
   `steersman.apiserver.json_trees` and the limit of characters. Only JSON types result.
 - Work and memory grow with the length of the text, whatever it merges: values are made as their text is parsed.
@@ -30,7 +31,7 @@ from steersman.apiserver.json_trees import (
     memory_max,
     too_dense,
 )
-from steersman.golang import quoted, yaml_scalar
+from steersman.golang import WrongTag, quoted, tagged_yaml_scalar, yaml_scalar
 from steersman.patches import MAX_DEPTH
 
 #: The number of values that a text may have beyond its bytes, after expanding aliases: a short text is a short
@@ -205,10 +206,13 @@ class _Builder:
 
     def _scalar(self, event: Any) -> Any:
         text: str = event.value
-        if event.style or event.tag is not None:
+        if event.style and event.tag is None:
             return text
         try:
-            return yaml_scalar(text)
+            return yaml_scalar(text) if event.tag is None else tagged_yaml_scalar(event.tag, text)
+        except WrongTag as error:
+            self._problem = self._problem or str(error)
+            return None
         except ValueError as error:
             self._no_json = self._no_json or str(error)
             return None
