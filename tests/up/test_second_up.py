@@ -9,10 +9,11 @@ from samples.eventually import eventually
 from steersman.cli.up.background import apply_to_session
 from steersman.cli.up.output import Output
 from steersman.cli.up.places import SessionStopping, connected_board
+from steersman.objects import ObjectMeta
 from steersman.projects import ApplicationSource, Project, ServiceSelection, SessionRecord, read_record
 from steersman.ui import Board
 from steersman.workloads import simulated_parts
-from steersman.workloads.kinds import ExecutableReplicaSet
+from steersman.workloads.kinds import Executable, ExecutableReplicaSet, ExecutableSpec
 
 SHOP = """\
 services:
@@ -108,3 +109,20 @@ async def test_a_session_in_its_last_moment_is_stopping(source):
         with pytest.raises(SessionStopping, match="shop is stopping; run the command again when it has ended"):
             async with connected_board(record):
                 pass
+
+
+async def use(record, is_write):
+    """Write an object to a session, or look for a service that it does not have."""
+    async with connected_board(record) as (client, board):
+        await client.request("PATCH", "/admin/execution", body=b'{"status": "Stopping"}')
+        if is_write:
+            await client.create(Executable(metadata=ObjectMeta(name="new"), spec=ExecutableSpec(executable_path="x")))
+        board.row("gone")
+
+
+@pytest.mark.parametrize("is_write", [True, False])
+async def test_a_command_that_a_stopping_session_cannot_serve_says_so(source, is_write):
+    """Its services go one by one, and it rejects new objects: neither is a mistake of the user."""
+    async with Project(source, ServiceSelection(), parts=simulated_parts) as project:
+        with pytest.raises(SessionStopping, match="shop is stopping; run the command again"):
+            await use(project.record, is_write)

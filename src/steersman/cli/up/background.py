@@ -21,11 +21,10 @@ from steersman.cli.failure import Failure
 from steersman.cli.up.follower import Follower
 from steersman.cli.up.outcomes import Services, failures, has_started, is_decided, listed
 from steersman.cli.up.output import Output
-from steersman.cli.up.places import EXECUTION, SessionStopping, connected_board, has_ended
+from steersman.cli.up.places import connected_board, refuse_if_stopping
 from steersman.cli.up.summary import indented, table
 from steersman.client import Client
 from steersman.errors import ApiError
-from steersman.objects import Tree
 from steersman.projects import (
     SELECTION,
     ApplicationSource,
@@ -203,29 +202,19 @@ async def apply_to_session(
     replaced, _ = outdated_scales(declared, before.scales)
     application = with_scales(declared, {**before.scales, **replaced, **selection.scales})
     # Before, because applying would wait for the services that end; afterwards, because it may begin to stop meanwhile.
-    await _refuse_if_stopping(client, record)
+    await refuse_if_stopping(client, record)
     try:
         changes = await apply_application(client, application, project=record.name, prune=not selection.names)
         await client.request("PATCH", SELECTION, body=msgspec.json.encode(selection))
-    except ApiError:
-        await _refuse_if_stopping(client, record)
+    except ApiError as error:
+        await refuse_if_stopping(client, record, error)
         raise
-    await _refuse_if_stopping(client, record)
+    await refuse_if_stopping(client, record)
     for row in board.rows:
         if row.name in application.services and row.state == "stopped":
             await board.start(row.name)
     words = changes.words() if changes else "its services are as the files say"
     output.note(f"{record.name} is already running (pid {record.pid}): {words}")
-
-
-async def _refuse_if_stopping(client: Client, record: SessionRecord) -> None:
-    try:
-        answer = await client.request("GET", EXECUTION)
-        is_stopping = msgspec.json.decode(answer, type=Tree).get("status") != "Running"
-    except ApiError as error:
-        is_stopping = has_ended(record, error)
-    if is_stopping:
-        raise SessionStopping(record)
 
 
 async def _until_started(board: Board, application: Application, follower: Follower) -> list[str]:

@@ -17,6 +17,7 @@ from steersman.application import SCALE_MAX, ApplicationError
 from steersman.cli.failure import Failure, Misuse
 from steersman.cli.working_folder import working_folder
 from steersman.errors import ApiError, ConnectionFailed, error_leaves
+from steersman.objects import Tree
 from steersman.projects import ApplicationSource, ProjectError, SessionRecord, find_session, state_home
 from steersman.telemetry import configure_logging
 from steersman.ui import ActionRefused
@@ -136,7 +137,8 @@ def refuse_suspended(record: SessionRecord) -> None:
 async def connected_board(record: SessionRecord) -> AsyncGenerator[tuple[Client, Board]]:
     """The board of a running session.
 
-    Raises `Failure` if the session is suspended, because it cannot answer, and `SessionStopping` if it has just ended.
+    Raises `Failure` if the session is suspended, because it cannot answer, and `SessionStopping` if it has just ended, or
+    if an action of the block fails because it stops.
     """
     refuse_suspended(record)
     # Imported late: `up` prints its first lines before it imports a client.
@@ -154,7 +156,23 @@ async def connected_board(record: SessionRecord) -> AsyncGenerator[tuple[Client,
             if has_ended(record, error):
                 raise SessionStopping(record) from error
             raise
-        yield client, board
+        try:
+            yield client, board
+        except (ApiError, ActionRefused) as error:
+            # Such a session rejects new objects, and loses its services one by one.
+            await refuse_if_stopping(client, record, error)
+            raise
+
+
+async def refuse_if_stopping(client: Client, record: SessionRecord, cause: Exception | None = None) -> None:
+    """Raise `SessionStopping` if the session stops, or has ended."""
+    try:
+        answer = await client.request("GET", EXECUTION)
+        is_stopping = msgspec.json.decode(answer, type=Tree).get("status") != "Running"
+    except ApiError as error:
+        is_stopping = has_ended(record, error)
+    if is_stopping:
+        raise SessionStopping(record) from cause
 
 
 def has_ended(record: SessionRecord, error: Exception) -> bool:
