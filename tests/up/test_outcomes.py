@@ -167,6 +167,18 @@ def test_a_run_says_why_its_dependency_cannot_be_met(needed, condition, words):
     assert blocking([("db", condition)], [needed], services(db=None)) == words
 
 
+def test_a_run_names_only_the_failures_of_what_it_needs():
+    """A running session may have other services that have failed."""
+    other = row("job", "failed", exit_code=3)
+    api = row(
+        "api", "failed", retried=True, depends_on=(("db", "healthy"),), message="db is unhealthy, and it waits for db"
+    )
+    known = services(db=None, api=None, job=None)
+    assert blocking([("api", "started")], [UNHEALTHY, api, other], known) == (
+        "db is unhealthy: 404: URL (health check); api failed: db is unhealthy, and it waits for db"
+    )
+
+
 def test_a_run_does_not_wait_for_a_service_that_a_command_has_stopped():
     """Only a command starts it again. A service with scale 0 is no reason: nothing of it is missing."""
     needs, declared = (("db", "healthy"),), services(db="", web="")

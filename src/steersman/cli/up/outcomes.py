@@ -74,7 +74,9 @@ def blocking(depends_on: Sequence[tuple[str, str]], rows: Sequence[Row], service
     """Why a service with these dependencies cannot start; empty if it can, now or later."""
     by_name = {row.name: row for row in rows}
     if reason := failed_dependency(depends_on, by_name):
-        return "; ".join(failures(rows, services)) or reason
+        # Other services of a running session may have failed too, which is not why this one waits.
+        needed = _needed(depends_on, by_name)
+        return "; ".join(failures([row for row in rows if row.name in needed], services)) or reason
     lost = hopeless(rows, services)
     for name, condition in depends_on:
         if name in by_name and by_name[name].state == "stopped" and by_name[name].replicas:
@@ -82,6 +84,18 @@ def blocking(depends_on: Sequence[tuple[str, str]], rows: Sequence[Row], service
         if name in by_name and _is_unmeetable(by_name[name], condition, services, lost):
             return _lost_words(by_name[name], lost)
     return ""
+
+
+def _needed(depends_on: Sequence[tuple[str, str]], by_name: Mapping[str, Row]) -> set[str]:
+    """The services on which others depend, directly or through others."""
+    found: set[str] = set()
+    waiting = [name for name, _ in depends_on]
+    while waiting:
+        name = waiting.pop()
+        if name in by_name and name not in found:
+            found.add(name)
+            waiting += [each for each, _ in by_name[name].needs]
+    return found
 
 
 def _lost_words(needed: Row, lost: Mapping[str, str]) -> str:
