@@ -672,6 +672,14 @@ async def test_named_services_come_with_their_dependencies(source):
         assert (await project.client.get(ExecutableReplicaSet, "api")).spec.replicas == 2
 
 
+def test_a_session_without_an_enabled_service_does_not_start(source, folder):
+    """It would wait for ever, also in CI."""
+    (folder / "steersman.yaml").write_text("services: {a: {command: x, profiles: [p, q]}}\n")
+    with pytest.raises(ApplicationError, match="no service is enabled: enable one of the profiles p, q with --profile"):
+        project_of(source)
+    project_of(source, ServiceSelection(profiles=("q",)))
+
+
 def test_a_scale_names_a_service_that_exists(source):
     with pytest.raises(ApplicationError, match="no service wep; the services are: db, api, web"):
         source.load(ServiceSelection(scales={"wep": 2}))

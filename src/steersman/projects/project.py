@@ -85,7 +85,7 @@ class Project:
         #: Held while an edit, a scale or a rebuild is applied.
         self._applying = asyncio.Lock()
         #: The application with the scales of its files.
-        self._declared = self._selection.declared(source.read() if whole is None else whole)
+        self._declared = self._selection.started(source.read() if whole is None else whole)
         self.application = with_scales(self._declared, self._selection.scales)
         self.identity = ProjectIdentity(self.application.folder.resolve(), self.application.name)
         self.state = self.identity.state_folder(source.environment)

@@ -47,6 +47,17 @@ class ServiceSelection(msgspec.Struct, frozen=True, kw_only=True):
             beside=tuple(dict.fromkeys(beside)),
         )
 
+    def started(self, whole: Application) -> Application:
+        """The services with which a session starts, as `declared`. Raises `ApplicationError` if no service is enabled."""
+        found = self.declared(whole)
+        if not found.services and not found.objects:
+            profiles = ", ".join(
+                dict.fromkeys(each for service in whole.services.values() for each in service.profiles)
+            )
+            text = f"no service is enabled: enable one of the profiles {profiles} with --profile, or name a service"
+            raise ApplicationError(Problem(text))
+        return found
+
     def declared(self, whole: Application, *, is_edit: bool = False) -> Application:
         """The selected services of an application, with the scales of its files.
 
