@@ -631,3 +631,28 @@ def test_no_key_of_a_user_detaches_a_terminal() -> None:
     assert "ctrl-p" not in attach_arguments("docker", "db", terminal=True)[4]
     assert attach_arguments("docker", "db", terminal=True)[4].count(",") > 2
     assert "--detach-keys" not in attach_arguments("docker", "db", terminal=False)
+
+
+async def test_a_name_is_never_an_option(runner: CommandLineRunner):
+    """``volume rm --all`` would remove the volumes of the whole machine."""
+    kept = f"st-{name_suffix()}"
+    await runner.create_volume(kept, {}, bound=True)
+    for name in ("--all", "-f"):
+        assert await runner.find_volume(name) is None
+        assert await runner.find_network(name) is None
+        assert await runner.find(name) is None
+        await runner.remove_volume(name)
+        await runner.remove_network(name)
+        await runner.remove(name)
+        for attempt in (
+            runner.has_image(name),
+            runner.create_volume(name, {}, bound=True),
+            runner.create_network(name, ipv6=False, labels={}, bound=True),
+            runner.create(shell("true", name=name)),
+            runner.create(ContainerLaunch(name=kept, image=name, args=(IMAGE,))),
+        ):
+            with pytest.raises(ContainerRuntimeError, match=r"^(?!.*flag)"):
+                await attempt
+    assert await runner.find_volume(kept) is not None
+    await runner.remove_volume(kept)
+    assert await runner.find_volume(kept) is None

@@ -5,6 +5,7 @@ Guarantees
   standard input (``--env-file /dev/stdin``), or, if they have several lines, through the environment of the command.
 - No value of a build argument does either, unless its name would change the command: such a value must not look like a
   secret.
+- No name from outside is read as an option: each stands behind ``--``.
 """
 
 from __future__ import annotations
@@ -90,7 +91,7 @@ def create_arguments(launch: ContainerLaunch, env: Environment) -> Iterator[str]
     yield from ("--interactive", "--log-driver", "none") if launch.attach else ()
     yield from ("--tty",) if launch.attach == "terminal" else ()
     yield from launch.run_args
-    yield launch.image
+    yield from ("--", launch.image)
     yield from launch.args
 
 
@@ -103,8 +104,8 @@ def attach_arguments(runtime: str, container: str, *, terminal: bool, command: S
     without = _NEVER_TYPED if runtime == "docker" else ""
     keys = ("--detach-keys", without) if terminal else ()
     if not command:
-        return ("start", "--attach", "--interactive", *keys, container)
-    return ("exec", "-it" if terminal else "-i", *keys, container, *command)
+        return ("start", "--attach", "--interactive", *keys, "--", container)
+    return ("exec", "-it" if terminal else "-i", *keys, "--", container, *command)
 
 
 def exec_arguments(launch: ExecLaunch, env: Environment) -> Iterator[str]:
@@ -114,7 +115,7 @@ def exec_arguments(launch: ExecLaunch, env: Environment) -> Iterator[str]:
     if env.file:
         yield from ("--env-file", "/dev/stdin")
     yield from env.arguments
-    yield from (launch.container, launch.command, *launch.args)
+    yield from ("--", launch.container, launch.command, *launch.args)
 
 
 def full_image_name(image: str) -> str:
@@ -144,7 +145,7 @@ def build_arguments(build: ImageBuild) -> Iterator[str]:
         yield from ("--label", f"{key}={value}")
     if build.platform:
         yield from ("--platform", build.platform)
-    yield build.context
+    yield from ("--", build.context)
 
 
 def build_variables(build: ImageBuild) -> dict[str, str]:

@@ -181,7 +181,7 @@ class CommandLineRunner:
             names = [item.id if isinstance(item, ContainerFacts) else item.name for item in part]
             try:
                 with suppress(Missing):
-                    await self._run(*command, *names, within=_LONG)
+                    await self._run(*command, "--", *names, within=_LONG)
                 removed += [item.name for item in part]
             except RuntimeUnavailable:
                 raise
@@ -250,7 +250,7 @@ class CommandLineRunner:
     async def has_image(self, image: str) -> bool:
         """Whether the image is on this machine."""
         try:
-            await self._quick("image", "inspect", "--format", "{{.Id}}", image)
+            await self._quick("image", "inspect", "--format", "{{.Id}}", "--", image)
         except Missing:
             return False
         return True
@@ -258,7 +258,7 @@ class CommandLineRunner:
     async def pull(self, image: str, log: StartupLog) -> None:
         """Get an image from its registry."""
         try:
-            await self._transfer("pull", "--quiet", full_image_name(image), log=log)
+            await self._transfer("pull", "--quiet", "--", full_image_name(image), log=log)
         except ContainerRuntimeError as error:
             # Docker does not name the image if it cannot reach the registry.
             if image in str(error):
@@ -300,25 +300,27 @@ class CommandLineRunner:
     async def copy(self, container: str, archive: bytes, destination: str) -> None:
         """Unpack a tar archive inside a container."""
         # Otherwise Podman gives all files to the user of the container.
-        await self._run("cp", "--archive=false", "-", f"{container}:{destination}", within=_ORDINARY, stdin=archive)
+        await self._run(
+            "cp", "--archive=false", "--", "-", f"{container}:{destination}", within=_ORDINARY, stdin=archive
+        )
 
     async def initialize(self, container: str) -> None:
         """Do all that can fail before the program runs, if the runtime can."""
         if self._dialect.initialize:
-            await self._begin(*self._dialect.initialize, container)
+            await self._begin(*self._dialect.initialize, "--", container)
 
     async def start(self, container: str) -> None:
         """Start a container that was created."""
-        await self._begin("start", container)
+        await self._begin("start", "--", container)
 
     async def stop(self, container: str, grace: float) -> None:
         """Send the stop signal; after so many seconds kill the container. Returns when it has stopped."""
-        await self._run("stop", "-t", str(round(grace)), container, within=grace + _ORDINARY)
+        await self._run("stop", "-t", str(round(grace)), "--", container, within=grace + _ORDINARY)
 
     async def remove(self, container: str) -> None:
         """Kill and remove a container. A container that is missing is no error."""
         with suppress(Missing):
-            await self._run("rm", "--force", "--volumes", container, within=_ORDINARY)
+            await self._run("rm", "--force", "--volumes", "--", container, within=_ORDINARY)
         if is_identity(container):
             # Podman does not know of them if it was killed while it started the container.
             await asyncio.to_thread(end_processes, {container})
@@ -334,7 +336,7 @@ class CommandLineRunner:
 
     def exec_command(self, container: str, words: tuple[str, ...]) -> tuple[str, ...]:
         """The command line that runs words inside a container, for a probe."""
-        return (*self.program, "exec", container, *words)
+        return (*self.program, "exec", "--", container, *words)
 
     async def follow_output(
         self, container: str, stdout: str, stderr: str, listener: Listener, *, since: datetime | None = None
@@ -342,14 +344,14 @@ class CommandLineRunner:
         """Write a container's output, ``since`` a time, to files until it ends or the returned process is stopped."""
         files = ExecLaunch(container=container, command="", stdout=stdout, stderr=stderr)
         options = ("--since", since.isoformat()) if since is not None else ()
-        return await self._long(("logs", "--follow", *options, container), files, environment({}), listener)
+        return await self._long(("logs", "--follow", *options, "--", container), files, environment({}), listener)
 
     async def create_network(
         self, name: str, *, ipv6: bool, labels: Mapping[str, str], bound: bool, internal: bool = False
     ) -> None:
         """Create a network with name resolution. A bound one ends with the session; an internal one has no way out."""
         options = (*(("--ipv6",) if ipv6 else ()), *(("--internal",) if internal else ()))
-        await self._create("network", "create", *options, *self._labels(labels, bound=bound), name)
+        await self._create("network", "create", *options, *self._labels(labels, bound=bound), "--", name)
 
     async def find_network(self, name: str) -> NetworkFacts | None:
         """The facts of a network; None if it does not exist."""
@@ -358,7 +360,7 @@ class CommandLineRunner:
     async def remove_network(self, name: str) -> None:
         """Remove a network. A network that is missing is no error; one with containers raises `InUse`."""
         with suppress(Missing):
-            await self._run("network", "rm", name, within=_ORDINARY)
+            await self._run("network", "rm", "--", name, within=_ORDINARY)
 
     async def containers_in(self, network: str) -> tuple[str, ...]:
         """The ids of the containers in a network, also of those that do not run."""
@@ -368,18 +370,18 @@ class CommandLineRunner:
         """Connect a container to a network. A connection that exists is no error."""
         options = [option for alias in aliases for option in ("--alias", alias)]
         with suppress(NameInUse):
-            await self._run("network", "connect", *options, network, container, within=_ORDINARY)
+            await self._run("network", "connect", *options, "--", network, container, within=_ORDINARY)
 
     async def disconnect(self, network: str, container: str) -> None:
         """Disconnect a container from a network. A connection that is missing is no error."""
         facts = await self.find(container)
         if facts is not None and network in facts.networks:
             with suppress(Missing):
-                await self._run("network", "disconnect", "--force", network, container, within=_ORDINARY)
+                await self._run("network", "disconnect", "--force", "--", network, container, within=_ORDINARY)
 
     async def create_volume(self, name: str, labels: Mapping[str, str], *, bound: bool) -> None:
         """Create a volume. A bound one ends with the session."""
-        await self._create("volume", "create", *self._labels(labels, bound=bound), name)
+        await self._create("volume", "create", *self._labels(labels, bound=bound), "--", name)
 
     async def find_volume(self, name: str) -> VolumeFacts | None:
         """The facts of a volume; None if it does not exist."""
@@ -388,11 +390,11 @@ class CommandLineRunner:
     async def remove_volume(self, name: str) -> None:
         """Remove a volume. A volume that is missing is no error; one in use raises `InUse`."""
         with suppress(Missing):
-            await self._run("volume", "rm", name, within=_ORDINARY)
+            await self._run("volume", "rm", "--", name, within=_ORDINARY)
 
     async def _inspect(self, kind: str, names: Iterable[str], read: Callable[[str], list[FactsT]]) -> list[FactsT]:
         try:
-            return read(await self._quick(kind, "inspect", *names))
+            return read(await self._quick(kind, "inspect", "--", *names))
         except Missing:
             return []
         except msgspec.DecodeError as error:

@@ -96,13 +96,13 @@ def _remove(label: str, program: list[str]) -> bool:
     containers = _listed(*program, "container", "ls", "--all", "--quiet", "--filter", f"label={label}")
     if containers:
         # Each container has its own stop timeout, which may be long; removing by force would not give it that.
-        _run(*program, "stop", *containers, within=_TOGETHER)
-        _run(*program, "rm", "--force", "--volumes", *containers)
+        _run(*program, "stop", "--", *containers, within=_TOGETHER)
+        _run(*program, "rm", "--force", "--volumes", "--", *containers)
     found = bool(containers)
     for kind in ("network", "volume"):
         names = _listed(*program, kind, "ls", "--format", "{{.Name}}", "--filter", f"label={label}")
         if names:
-            _run(*program, kind, "rm", *names)
+            _run(*program, kind, "rm", "--", *names)
         found = found or bool(names)
     return found
 
