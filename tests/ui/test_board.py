@@ -111,6 +111,14 @@ def test_the_exit_code_of_a_program_that_a_signal_ended_is_that_of_a_shell():
     assert (rows["killed"].exit_code, rows["ended"].exit_code) == (137, 3)
 
 
+@pytest.mark.parametrize(("order", "expected"), [("7", 7), ("²", 0), ("9" * 5000, 0), ("-1", 0), ("", 0)])
+def test_an_order_that_is_no_number_does_not_end_the_board(order, expected):
+    """Any user of the API can write the annotation."""
+    web = program("web", "Running")
+    web[0].metadata.annotations = {"steersman.dev/order": order}
+    assert rows_by_name(web)["web"].order == expected
+
+
 def test_a_service_whose_port_another_program_has_fails_with_its_dependents():
     """A browser at that address would show the other program, and a migration would change its data."""
     programs = (

@@ -40,6 +40,8 @@ from steersman.workloads.kinds import (
 RETIRED: Final = "steersman.dev/retired"
 
 Health = Literal["healthy", "unhealthy", "unknown", ""]
+#: What an order is: any user of the API can write the annotation.
+_ORDER: Final = re.compile(r"[0-9]{1,9}")
 _WORST: Final[tuple[Health, ...]] = ("unhealthy", "unknown", "healthy")
 
 #: States of replicas, those that most need attention first.
@@ -352,7 +354,7 @@ def _row(
         waiting_for=next((replica.waiting_for for replica in observed if replica.waiting_for and not is_over), ""),
         message=shown.message if shown is not None and state != "stopped" else "",
         since=_datetime((shown.ended if is_over else shown.started) if shown is not None else None),
-        order=int(order) if order.isdigit() else 0,
+        order=int(order) if _ORDER.fullmatch(order) else 0,
         replicas=replicas,
         depends_on=tuple((each.service, each.condition) for each in dependencies),
         optional=tuple(each.service for each in dependencies if each.is_optional),
