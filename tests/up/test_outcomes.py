@@ -226,6 +226,7 @@ def test_a_service_that_keeps_restarting_fails_a_start():
         ),
         (None, row("web", message="port 80 is in use by nginx"), "runs: port 80 is in use by nginx"),
         (row("web"), row("web", message="port 80 is in use by nginx"), "has a problem: port 80 is in use by nginx"),
+        (row("web"), row("web", "unknown", message="The shim was killed."), "is unknown: The shim was killed."),
         (row("web"), FAILED, "failed with exit code 3"),
         (row("web"), row("web", "restarting in 2 s", exit_code=3), "ended with exit code 3; restarting in 2 s"),
         (

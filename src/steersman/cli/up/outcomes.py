@@ -234,4 +234,4 @@ def change_words(before: Row | None, row: Row) -> str:
         # Without an exit code it is still running: a watched file has changed.
         "restarting": f"ended{reason}; {row.state}" if row.exit_code is not None else "",
     }
-    return words.get(row.summary, f"is {row.state}")
+    return words.get(row.summary, f"is {row.state}{message}")
