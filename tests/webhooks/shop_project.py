@@ -178,7 +178,7 @@ class ShopProject:
         with (self.folder / f"replica-{port}.log").open("ab") as log:
             process = await asyncio.create_subprocess_exec(*command, cwd=self.folder, env=environment, stderr=log)
         self._replicas.append((port, process))
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(200):  # a busy machine starts a process slowly
             while not await asyncio.to_thread(_is_ready, health):
                 assert process.returncode is None, "a replica has ended; see its log"
                 await asyncio.sleep(0.1)

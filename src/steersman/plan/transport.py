@@ -32,8 +32,9 @@ from steersman.plan.dry_runs import (
 )
 from steersman.plan.planned_objects import PLANNED_VERSIONS, Location, PlannedObject, PlannedObjects
 from steersman.plan.planned_reads import PlannedReads, answer, failure, missing, tree_in
+from steersman.plan.renamed_owners import renamed_owners, senders, with_owner
 from steersman.plan.stand_ins import planned_uid, with_stand_ins
-from steersman.plan.trees import Tree, part
+from steersman.plan.trees import Tree, merged, part
 from steersman.transport import BufferedResponse, Response, SendOptions, Transport, TransportWrapper
 from steersman.wire import (
     APPLY_PATCH,
@@ -115,16 +116,36 @@ class PlanTransport(TransportWrapper):
                 write = write.rebased(before, planned.after)
             except JsonPatchError:
                 return answer(422, failure(422, "Invalid", _FAILED_TEST))
-        request = dry_run_of(write.request, write.path, self._real(write.path, write.tree))
-        async with await self._inner.send(request, timeout=write.timeout) as response:
-            body = await response.read()
-        result = tree_in(body)
+        if planned is not None and write.content_type == APPLY_PATCH:
+            response, body, result = await self._applied(write, planned)
+        else:
+            response, body, result = await self._sent(write, write.request)
         if response.status >= 300 or result is None:
             return self._not_done(write, response, body, result)
         shown = self._record(write, before, response.status, body, result)
         return BufferedResponse(
             response.status, response.headers, body if shown is None else msgspec.json.encode(shown)
         )
+
+    async def _sent(self, write: _ObjectWrite, request: HttpRequest) -> tuple[Response, bytes, Tree | None]:
+        """Send a write as a dry run."""
+        request = dry_run_of(request, write.path, self._real(write.path, write.tree))
+        async with await self._inner.send(request, timeout=write.timeout) as response:
+            body = await response.read()
+        return response, body, tree_in(body)
+
+    async def _applied(self, write: _ObjectWrite, planned: PlannedObject) -> tuple[Response, bytes, Tree | None]:
+        """Send an apply as a dry run, under the names that its fields have on the server."""
+        before, subresource = planned.before or {}, write.path.subresource or ""
+        manager = write.field_manager
+        renamed = renamed_owners(before, planned.after or {}, manager, subresource)
+        first, *others = senders(before, renamed, manager, subresource)
+        response, body, result = await self._sent(write, write.sent_by(first))
+        for name in others:
+            _, _, other = await self._sent(write, write.sent_by(name))
+            if result is not None and other is not None and other.get("kind") == result.get("kind"):
+                result = cast("Tree", merged(before, result, other))
+        return response, body, with_owner(result, renamed, manager) if result is not None and renamed else result
 
     def _record(self, write: _ObjectWrite, before: Tree | None, status: int, body: bytes, result: Tree) -> Tree | None:
         """Record what the server would do; returns the object to answer with, or None for the server's own answer."""
@@ -312,6 +333,15 @@ class _ObjectWrite(msgspec.Struct, frozen=True):
     def applies(self) -> bool:
         """Whether it is a server-side apply of the object itself, which creates a missing object."""
         return self.content_type == APPLY_PATCH and not self.path.subresource
+
+    @property
+    def field_manager(self) -> str:
+        return dict(self.request.query).get("fieldManager", "")
+
+    def sent_by(self, manager: str) -> HttpRequest:
+        """The request under another name."""
+        query = tuple((name, manager if name == "fieldManager" else value) for name, value in self.request.query)
+        return msgspec.structs.replace(self.request, query=query)
 
     def expects_other(self, metadata: Tree) -> bool:
         """Whether it requires a uid or a version that the object does not have."""
