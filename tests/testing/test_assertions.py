@@ -149,13 +149,33 @@ async def test_the_failure_of_a_child_tells_the_reconciles_of_its_owner(control_
             page NS/home  TIME  done, 2 writes, in N ms; because Page NS/home appeared (generation 1)""")
 
 
+async def test_a_python_name_in_has_is_answered_with_the_wire_name(control_plane):
+    """``has`` is a part of the YAML; the names of Python's fields are the usual mistake."""
+    client = control_plane.client
+    await client.create(ConfigMap(metadata=ObjectMeta(name="x"), data={"a_b": "1"}))
+    expected = {"metadata": {"owner_references": [{"block_owner": True}]}, "data": {"b_c": "1"}}
+    text = await told(control_plane, eventually(client, ConfigMap, "x", has=expected, within=0.01))
+    assert "metadata.owner_references: expected " in text
+    assert ", found nothing; has= takes the names of the YAML: ownerReferences\n" in text
+    assert '    data.b_c: expected "1", found nothing\n' in text  # a key, not a field
+
+
+async def test_an_object_with_an_owner_does_not_report_that_it_lacks_one(control_plane):
+    client = control_plane.client
+    owner = await client.create(ConfigMap(metadata=ObjectMeta(name="owner")))
+    await client.create(ConfigMap(metadata=ObjectMeta(name="x")), owner=owner)
+    text = await told(control_plane, eventually(client, ConfigMap, "x", gone=True, within=0.01))
+    assert "it still exists: it has not been deleted\n" in text
+
+
 async def test_what_does_not_go_says_what_it_waits_for(control_plane):
     client = control_plane.client
     held = ConfigMap(metadata=ObjectMeta(name="x", finalizers=["example.com/printer"]))
     await client.create(held)
     text = await told(control_plane, eventually(client, ConfigMap, "x", gone=True, within=0.01))
     assert text.startswith(
-        "ConfigMap NS/x was not deleted within 10 ms (N states seen):\n    it still exists: it has not been deleted\n"
+        "ConfigMap NS/x was not deleted within 10 ms (N states seen):\n"
+        "    it still exists: it has not been deleted, and it has no owner with which it would be deleted\n"
     )
     assert text.endswith("No operator runs in this test.")
     await client.delete(ConfigMap, "x")

@@ -123,7 +123,9 @@ def _check_problems(check: Callable[[Any], object], found: Found) -> list[str]:
 def _why_still(found: Object | Unstructured) -> str:
     metadata: dict[str, Any] = tree_of(found).get("metadata", {})
     if not metadata.get("deletionTimestamp"):
-        return ": it has not been deleted"
+        # The most frequent reason: a child that was created or applied without owner=.
+        orphan = "" if metadata.get("ownerReferences") else ", and it has no owner with which it would be deleted"
+        return f": it has not been deleted{orphan}"
     finalizers: list[str] = metadata.get("finalizers") or []
     return f": it is being deleted and waits for {', '.join(finalizers) or 'its grace period'}"
 

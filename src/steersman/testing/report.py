@@ -17,12 +17,15 @@ from steersman.debug import count, duration, next_run
 from steersman.errors import ApiError
 from steersman.kinds.core_v1 import Event
 from steersman.manager import ready_of
-from steersman.objects import GroupVersionKind, Key, Object, Unstructured, encode, raw_bytes
+from steersman.objects import GroupVersionKind, Key, Object, Unstructured, encode, raw_bytes, wire_name
 from steersman.objects.secret_values import HIDDEN, hide
 from steersman.testing.expectations import ABSENT, Difference
 from steersman.testing.participants import Participant, participants
 
 _LINES_MAX, _EVENTS_MAX, _RUNS_MAX = 60, 10, 10
+
+#: Maps of the metadata, whose keys are free.
+_MAPS = (".labels", ".annotations")
 
 _ENDED = {
     "success": "done",
@@ -52,9 +55,19 @@ def difference_lines(found: Iterable[Difference], kind: GroupVersionKind) -> lis
     """For each field, the expected and the actual value."""
     return [
         f"{each.field}: expected {shown_words(each.expected, each.field, kind)}, found"
-        f" {shown_words(each.found, each.field, kind)}"
+        f" {shown_words(each.found, each.field, kind)}{_wire_hint(each)}"
         for each in found
     ]
+
+
+def _wire_hint(difference: Difference) -> str:
+    """The wire name of a missing field that was given by its Python name; empty for keys of maps such as labels."""
+    parent, _, name = difference.field.rpartition(".")
+    meant = wire_name(name)
+    is_field = parent.partition(".")[0] in {"metadata", "spec", "status"} and not parent.endswith(_MAPS)
+    if difference.found is not ABSENT or meant == name or not is_field:
+        return ""
+    return f"; has= takes the names of the YAML: {meant}"
 
 
 def shown_words(value: Any, field: str, kind: GroupVersionKind) -> str:
