@@ -10,11 +10,13 @@ import pytest
 from samples.postgres import Postgres
 from samples.site import Site, SiteSpec
 from steersman import (
+    Context,
     Done,
     Manager,
     ObjectMeta,
     Outputs,
     Quantity,
+    Request,
     Wait,
     generates,
     reconciles,
@@ -29,6 +31,7 @@ from steersman.kinds.core_v1 import (
     PodTemplateSpec,
     VolumeResourceRequirements,
 )
+from steersman.patterns import DaemonRun, daemon
 from steersman.testing import eventually
 
 
@@ -129,6 +132,47 @@ async def test_metadata_that_is_a_dict_is_named() -> None:
     home = Site(metadata=ObjectMeta(name="home", namespace="shop", uid="u"), spec=SiteSpec(image="nginx"))
     with pytest.raises(TypeError, match=r"its metadata is of type dict; write metadata=ObjectMeta\(name=\.\.\.\)"):
         await sites.declare(home)
+
+
+async def test_a_read_of_an_unknown_attribute_lists_only_public_fields(control_plane) -> None:
+    async def sites(site: Site, out: Outputs) -> Done:
+        site.client  # type: ignore[attr-defined] # noqa: B018
+        return Done()
+
+    message = await message_of(control_plane, sites)
+    assert message.endswith("Its fields are api_version, kind, metadata, spec, status")
+
+
+async def test_a_child_without_metadata_is_answered_with_what_to_write(control_plane) -> None:
+    async def sites(site: Site, out: Outputs) -> Done:
+        out.apply(ConfigMap(data={"a": "b"}))  # type: ignore[call-arg]
+        return Done()
+
+    message = await message_of(control_plane, sites, ConfigMap)
+    assert message.endswith(
+        'ConfigMap(...) needs metadata: the type has no default for it; write metadata=ObjectMeta(name="...")'
+    )
+
+
+def test_the_signature_of_the_bare_runtime_is_refused() -> None:
+    """Otherwise the first use of ``ctx.client`` would report that a Site has no client."""
+    with pytest.raises(
+        TypeError,
+        match=r"@reconciles\(Site\): f takes a Context, but gets a Site, read for it; .*\.controller\(Site\)\.run_with",
+    ):
+
+        @reconciles(cast("Any", Site))
+        async def f(ctx: Context, request: Request) -> Done:
+            return Done()
+
+
+def test_a_daemon_without_a_kind_is_answered_with_what_to_write() -> None:
+    with pytest.raises(TypeError) as error:
+
+        @cast("Any", daemon)
+        async def watch(run: DaemonRun[Site]) -> None: ...
+
+    assert str(error.value) == "@daemon needs a kind: write @daemon(Site)"
 
 
 def test_a_function_for_another_kind_is_refused() -> None:

@@ -52,7 +52,8 @@ def _misspelled(error: AttributeError, name: str, attribute: str) -> str:
             attribute, [*kind.__struct_fields__, *(each for each in dir(kind) if not each.startswith("_"))]
         ):
             return f"Did you mean {near}?"
-    return f"Its fields are {', '.join(kinds[0].__struct_fields__)}" if kinds else ""
+    fields = [field for field in kinds[0].__struct_fields__ if not field.startswith("_")] if kinds else []
+    return f"Its fields are {', '.join(fields)}" if fields else ""
 
 
 def _structs(kind: type[Struct] = Struct) -> Iterator[type[Struct]]:

@@ -38,7 +38,8 @@ def construction_error(cls: Any, arguments: tuple[Any, ...], keywords: Mapping[s
         hint = f"did you mean {meant}?" if meant else f"its fields are {', '.join(fields)}"
         return TypeError(f"{name}(...) has no field {unknown[0]}; {hint}")
     missing = ", ".join(sorted(cls.__required__ - keywords.keys()))
-    return TypeError(f"{name}(...) needs {missing}: the type has no default for it")
+    write = '; write metadata=ObjectMeta(name="...")' if missing == "metadata" else ""
+    return TypeError(f"{name}(...) needs {missing}: the type has no default for it{write}")
 
 
 def check_body(name: str, namespace: Mapping[str, Any], annotations: Mapping[str, Any], rules: Any) -> None:

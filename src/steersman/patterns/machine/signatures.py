@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from types import UnionType
 from typing import Any, Union, cast, get_args, get_origin
 
-from steersman.controller import Done, RequeueAfter
+from steersman.controller import Context, Done, RequeueAfter
 from steersman.objects import Object, nearest
 from steersman.patterns.machine.steps import Failed, Goto, Next, Wait
 
@@ -58,7 +58,13 @@ def check_object(method: Callable[..., Any], kind: type[Object], where: str) -> 
 
 def check_parameter(function: Callable[..., Any], place: int, kind: type[Object], where: str) -> None:
     """Reject a decorated function whose parameter is annotated with a kind other than that of its decorator."""
-    if other := _other_kind(function, place, kind):
+    other = _other_kind(function, place, kind)
+    if other == Context.__name__:
+        raise TypeError(
+            f"{where} takes a Context, but gets a {kind.__name__}, read for it; take the object first, and a Context only in"
+            f" manager.controller({kind.__name__}).run_with(...)"
+        )
+    if other:
         raise TypeError(
             f"{where} takes a {other}, but gets a {kind.__name__}; name one of the two kinds in both places"
         )
@@ -70,7 +76,9 @@ def _other_kind(function: Callable[..., Any], place: int, kind: type[Object]) ->
     annotation = parameters[place].annotation if place < len(parameters) else None
     if isinstance(annotation, str):
         annotation = getattr(inspect.unwrap(function), "__globals__", {}).get(annotation)
-    if isinstance(annotation, type) and issubclass(annotation, Object) and not issubclass(kind, annotation):
+    if not isinstance(annotation, type):
+        return ""
+    if issubclass(annotation, (Object, Context)) and not issubclass(kind, annotation):
         return annotation.__name__
     return ""
 
@@ -131,7 +139,7 @@ def place_of(decorator: str, kind: object, *, more: str = "children=(...)") -> s
     """How errors name a decorated function; raises `TypeError` unless ``kind`` is a kind."""
     if not (isinstance(kind, type) and hasattr(kind, "__resource__")):
         if inspect.isroutine(kind):
-            raise TypeError(f"@{decorator} needs a kind: write @{decorator}(Site, {more})")
+            raise TypeError(f"@{decorator} needs a kind: write @{decorator}({', '.join(filter(None, ('Site', more)))})")
         raise TypeError(f"@{decorator}({shown(kind)}) needs a kind, a class declared with group= and version=")
     return f"@{decorator}({kind.__name__})"
 
