@@ -264,6 +264,7 @@ MISUSES = [
     (Literal[True], None, "has no schema; use strings"),
     (int | None, ..., "may be None but has no default; add = None"),
     (int | None, 3, "has a default, so None could not be sent"),
+    (int, Minimum(0), r"Minimum is a marker, not a default; write Annotated\[TYPE, Minimum\(\.\.\.\)\]"),
     (Annotated[int, Minimum(5)], 3, "its default violates its own constraints: .*greater than or equal to 5"),
     (Annotated[str, Pattern("^a$")], "b", "its default violates its own constraints"),
     (Literal["a", "b"], "c", "its default violates its own constraints: Unsupported value"),

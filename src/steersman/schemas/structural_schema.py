@@ -328,6 +328,10 @@ def _scalar(kind: Any, where: Where) -> Schema:
 
 def _wire_default(value: Any, where: Where) -> Any:
     """A default as JSON."""
+    if isinstance(value, m.Marker):
+        raise where.refuse(
+            f"{type(value).__name__} is a marker, not a default; write Annotated[TYPE, {type(value).__name__}(...)]"
+        )
     try:
         return msgspec.to_builtins(value, enc_hook=encode_custom)
     except TypeError as error:
