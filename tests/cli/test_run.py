@@ -493,7 +493,7 @@ async def test_no_version_is_served_without_its_conversion(
         asyncio.timeout(60),
         engine.client(field_manager="tests") as client,
         client.watch(CRD, fields={"metadata.name": f"sites.{crd_group}"}) as events,
-        running(*arguments, folder=here, engine=engine),
+        running(*arguments, folder=here, engine=engine) as program,
     ):
         async for event in events:
             assert isinstance(event, Added | Modified)
@@ -502,6 +502,9 @@ async def test_no_version_is_served_without_its_conversion(
             if "caBundle" in spec["conversion"].get("webhook", {}).get("clientConfig", {}):
                 assert len(spec["versions"]) == 2
                 break
+        await program.until("installed the CRDs of Site")
+    (installed,) = (line for line in program.lines if "installed the CRDs of" in line)
+    assert "Site, Site" not in installed  # two versions are one kind
 
 
 async def test_a_port_that_is_taken(here: Path, engine: Engine, namespace: str, crd_group: str) -> None:

@@ -246,7 +246,7 @@ async def _install(client: Client, manager: Manager, *, replace_crds: bool) -> N
         await client.install(*with_versions, replace=replace_crds, conversion=_conversion(manager))
     except WouldRemove as error:
         raise Failure(f"{error}; on this command line: --replace-crds") from None
-    _log.info("installed the CRDs of %s", ", ".join(kind.gvk().kind for kind in own))
+    _log.info("installed the CRDs of %s", ", ".join(dict.fromkeys(kind.gvk().kind for kind in own)))
 
 
 def _conversion(manager: Manager) -> Tree | None:
