@@ -143,6 +143,17 @@ async def test_a_read_of_an_unknown_attribute_lists_only_public_fields(control_p
     assert message.endswith("Its fields are api_version, kind, metadata, spec, status")
 
 
+async def test_an_await_too_many_is_answered_with_what_to_remove(control_plane) -> None:
+    """``out.apply`` declares and sends nothing, so it is no coroutine."""
+
+    async def sites(site: Site, out: Outputs) -> Done:
+        await out.apply(ConfigMap(metadata=ObjectMeta(name="home")))  # type: ignore[misc]
+        return Done()
+
+    message = await message_of(control_plane, sites, ConfigMap)
+    assert message.endswith("The call returns a ConfigMap at once. Remove await before the call.")
+
+
 async def test_a_child_without_metadata_is_answered_with_what_to_write(control_plane) -> None:
     async def sites(site: Site, out: Outputs) -> Done:
         out.apply(ConfigMap(data={"a": "b"}))  # type: ignore[call-arg]

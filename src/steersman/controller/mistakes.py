@@ -9,24 +9,26 @@ from contextlib import suppress
 
 from steersman.objects import Object, Resource, Struct, nearest
 
+_NOT_AWAITABLE = re.compile(r"object (\w+) can't be used in 'await' expression")
 _NO_ATTRIBUTE = re.compile(r"'(\w+)' object has no attribute '(\w+)'")
 
 
 def explanation_of(error: BaseException) -> str:
     """What to write instead of the mistake that raised this exception; empty for an unknown one."""
-    if not isinstance(error, AttributeError):
-        return ""
     with suppress(Exception):  # user code: even str() of its exception may raise
-        found = _NO_ATTRIBUTE.match(str(error))
-        if found is None:
-            return ""
-        kind, attribute = found.groups()
-        if kind == "coroutine":
-            return "The value comes from a call without await. Write await before the call."
-        if kind == "NoneType":
-            return _missing_status(error)
-        return _misspelled(error, kind, attribute)
+        if isinstance(error, TypeError) and (found := _NOT_AWAITABLE.fullmatch(str(error))):
+            return f"The call returns a {found[1]} at once. Remove await before the call."
+        if isinstance(error, AttributeError) and (found := _NO_ATTRIBUTE.match(str(error))):
+            return _attribute_explanation(error, *found.groups())
     return ""
+
+
+def _attribute_explanation(error: AttributeError, kind: str, attribute: str) -> str:
+    if kind == "coroutine":
+        return "The value comes from a call without await. Write await before the call."
+    if kind == "NoneType":
+        return _missing_status(error)
+    return _misspelled(error, kind, attribute)
 
 
 def _missing_status(error: AttributeError) -> str:
