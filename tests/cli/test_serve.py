@@ -148,8 +148,7 @@ async def test_controllers_work_and_can_be_chosen():
         _, errors = await ended(process)
     assert (
         "garbage-collector, namespace, serviceaccount, root-ca-certificate-publisher, clusterrole-aggregation, resourcequota, "
-        "persistentvolumeclaim-protection\n"
-        in errors
+        "persistentvolumeclaim-protection\n" in errors
     )
     async with serving("--controllers", "none") as (process, kubeconfig):
         assert not await deleted(kubeconfig, within=0.5)
