@@ -264,6 +264,7 @@ SCENARIOS = [
         installed(version("v1", SAME, **SCALED)), Close("crd"),
         post(BOATS, boat("a", spec={"masts": 1}, metadata={"finalizers": [V + "w"]})),
         delete(CRD, focus=lambda tree: tree["kind"]), Until(tried(boat("t")), 403),
+        Until(get(BOAT, focus=None), 200, holds=lambda tree: "deletionTimestamp" in tree["metadata"]),
         post(BOATS, boat("b")), applied(f"{BOATS}/b", boat("b"), "m"), put(f"{BOATS}/b", boat("b")),
         post(BOATS, boat("b"), dryRun="All"),
         applied(BOAT, boat(spec={"name": "x"}), "m"), patch(BOAT, {"metadata": {"labels": {"a": "b"}}}), patch(f"{BOAT}/scale", {"spec": {"replicas": 3}}), patch(f"{BOAT}/status", {"status": {"masts": 3}}),
