@@ -117,3 +117,12 @@ async def test_no_version_is_served_without_its_conversion(
             await client.get(v2, "a")
     await client.install(v1, v2)
     assert (await client.get(CRD, name))["spec"]["conversion"]["strategy"] == "Webhook"
+
+
+async def test_an_installation_reads_no_deprecated_version(api_server, kinds: Callable[..., type[Object]]):
+    """The server would warn of it, and its user would look for a mistake of the program."""
+    warnings: list[str] = []
+    connecting = Client.connect(kubeconfig=api_server.kubeconfig, on_warning=lambda each: warnings.append(each.text))
+    async with connecting as client:
+        await client.install(kinds("v1alpha1", Small, storage=False, deprecated=True), kinds("v1", Small))
+    assert warnings == []

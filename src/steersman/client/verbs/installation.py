@@ -43,15 +43,19 @@ async def install(
 
     in_order = sorted(classes, key=_group_kind)
     names: list[str] = []
-    for _, versions in groupby(in_order, key=_group_kind):
+    awaited: list[type[Object]] = []
+    for _, group in groupby(in_order, key=_group_kind):
+        versions = list(group)
         tree = crd_for(*versions)
         await _apply(client, tree, conversion, force=force, replace=replace)
         names.append(tree["metadata"]["name"])
+        # A server serves all versions of a kind together, and warns of each read of a deprecated one.
+        awaited += [cls for cls in versions if not cls.__resource__.deprecated] or versions
     try:
         async with asyncio.timeout(timeout):
             for name in names:
                 await _wait_until_established(client, name)
-            for cls in in_order:
+            for cls in awaited:
                 await _wait_until_served(client, cls)
     except TimeoutError:
         raise NotEstablished(
