@@ -5,7 +5,7 @@ converted, and the computation runs again with the result.
 
 Guarantees
 - One write asks the webhook once for each object and version, at most `MOST` times.
-- If the webhook fails, the computation gets `NotConvertible`, as in kube-apiserver: an apply is rejected, and an update drops all
+- If the webhook fails, the computation gets `NotConvertible`, as in kube-apiserver: an apply is rejected, and an update keeps all
   managed fields.
 """
 
