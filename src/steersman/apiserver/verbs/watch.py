@@ -74,9 +74,6 @@ async def watch(context: VerbContext, request: ServerRequest) -> ServerResponse:
         fields=options.field_selector,
     )
     selection.shards = requested_shards(request, context.features)
-    if context.definition.ttl is not None and not selection.has_selectors:
-        # kube-apiserver does not keep Events in memory. Its watch of etcd checks nothing unless a selector is given.
-        selection.shards = None
     headers = _PROTOBUF_HEADERS if request.media_type == PROTOBUF else _HEADERS
     stream = _Stream(context, request, selection, form, options)
     try:
