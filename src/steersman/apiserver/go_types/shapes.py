@@ -44,7 +44,6 @@ _REFERENCES: dict[str, Kind] = {
 _DISTINGUISHED = {
     ("io.k8s.api.core.v1.Secret", "data"),
     ("io.k8s.api.core.v1.ConfigMap", "binaryData"),
-    ("io.k8s.api.apps.v1.StatefulSetSpec", "volumeClaimTemplates"),
     ("io.k8s.api.autoscaling.v2.HPAScalingRules", "policies"),
     ("io.k8s.api.core.v1.PersistentVolumeClaimSpec", "accessModes"),
     ("io.k8s.api.core.v1.PersistentVolumeSpec", "capacity"),

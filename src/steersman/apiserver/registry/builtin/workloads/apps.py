@@ -31,7 +31,6 @@ from steersman.apiserver.registry.builtin.workloads.workload import (
 from steersman.golang import parse_int
 from steersman.objects.field_problems import (
     FieldProblem,
-    Printed,
     each,
     forbidden,
     invalid,
@@ -228,15 +227,13 @@ class StatefulSetStrategy(WorkloadStrategy):
         """Few fields may change."""
         spec, before = subtree(obj, "spec"), subtree(old, "spec")
         problems = self._judge(spec, new=False)
-        claims = spec.get("volumeClaimTemplates")
-        shown_claims = Printed("[]") if claims == [] else printed(claims, "[]core.PersistentVolumeClaim")
         for name, shown in (
             ("selector", shown_selector(spec.get("selector"))),
-            ("volumeClaimTemplates", shown_claims),
+            ("volumeClaimTemplates", printed(spec.get("volumeClaimTemplates"), "[]core.PersistentVolumeClaim")),
             ("serviceName", spec.get("serviceName", "")),
             ("podManagementPolicy", spec.get("podManagementPolicy", "")),
         ):
-            problems += unchanged(f"spec.{name}", spec.get(name) or None, before.get(name) or None, printed=shown)
+            problems += unchanged(f"spec.{name}", spec.get(name), before.get(name), printed=shown)
         return problems
 
     def _judge(self, spec: Tree, *, new: bool) -> list[FieldProblem]:
