@@ -90,12 +90,14 @@ from steersman.wire.resource_names import (
     preferred_resources as preferred_resources,
 )
 from steersman.wire.shards import (
+    HASHES as HASHES,
     SHARD_GATE as SHARD_GATE,
     SHARD_PARAMETER as SHARD_PARAMETER,
     HashRange as HashRange,
     InvalidShardSelector as InvalidShardSelector,
     ShardField as ShardField,
     ShardSelector as ShardSelector,
+    namespace_hash as namespace_hash,
     read_shard_bound as read_shard_bound,
     read_shard_field as read_shard_field,
     shard_hash as shard_hash,

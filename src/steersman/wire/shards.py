@@ -51,7 +51,8 @@ def shard_hash(value: str) -> int:
     return found
 
 
-_namespace_hash = lru_cache(_NAMESPACES_MAX)(shard_hash)
+#: The same, cached: there are fewer namespaces than objects.
+namespace_hash = lru_cache(_NAMESPACES_MAX)(shard_hash)
 
 
 class HashRange(msgspec.Struct, frozen=True, order=True):
@@ -83,6 +84,18 @@ class HashRange(msgspec.Struct, frozen=True, order=True):
             raise InvalidShardSelector(f"{_printed(at)} does not divide the shard range {self}")
         return type(self)(self.start, at), type(self)(at, self.end)
 
+    def without(self, others: "Iterable[HashRange]") -> list[Self]:
+        """The parts of the range that are in none of the others."""
+        left = [self]
+        for each in others:
+            left = [
+                type(self)(start, end)
+                for one in left
+                for start, end in ((one.start, min(one.end, each.start)), (max(one.start, each.end), one.end))
+                if start < end
+            ]
+        return left
+
     def is_adjacent(self, other: "HashRange") -> bool:
         """Whether one of the ranges begins where the other ends."""
         return self.end == other.start or other.end == self.start
@@ -107,7 +120,7 @@ class ShardSelector(msgspec.Struct, frozen=True):
 
     def selects(self, *, namespace: str, uid: str) -> bool:
         """Whether the selector selects an object; ``namespace`` is empty for a cluster-scoped one."""
-        found = _namespace_hash(namespace) if self.field == "namespace" else shard_hash(uid)
+        found = namespace_hash(namespace) if self.field == "namespace" else shard_hash(uid)
         return any(each.contains(found) for each in self.ranges)
 
     def __str__(self) -> str:
