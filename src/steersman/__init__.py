@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         HttpEndpoints as HttpEndpoints,
         LeaderElection as LeaderElection,
         Manager as Manager,
+        Shards as Shards,
     )
     from steersman.objects import (
         Condition as Condition,
@@ -89,7 +90,7 @@ else:
                 "TerminalError",
             ],
             "steersman.controlplane": ["ControlPlane"],
-            "steersman.manager": ["HttpEndpoints", "LeaderElection", "Manager"],
+            "steersman.manager": ["HttpEndpoints", "LeaderElection", "Manager", "Shards"],
             "steersman.objects": [
                 "Condition",
                 "Key",
@@ -152,6 +153,7 @@ __all__ = [
     "Requeue",
     "RequeueAfter",
     "Resource",
+    "Shards",
     "Spec",
     "StateMachine",
     "Status",

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from samples.site import Site, SiteSpec
-from steersman import Done, HttpEndpoints, LeaderElection, Manager, RequeueAfter, Resource, generates
+from steersman import Done, HttpEndpoints, LeaderElection, Manager, RequeueAfter, Resource, Shards, generates
 from steersman.cache import KindOptions, as_selector
 from steersman.controller import ControllerOptions
 from steersman.kinds.core_v1 import Pod, Secret
@@ -33,6 +33,11 @@ MISTAKES = [
     pytest.param(lambda: Manager(5), "run() connects by itself", id="no client"),
     pytest.param(lambda: Manager(name=5), 'name="site-operator"', id="no name"),
     pytest.param(lambda: Manager(name="x", leader=True), 'leader=LeaderElection("x")', id="leader=True"),
+    pytest.param(lambda: Manager(shards="x"), 'shards=Shards("my-operator")', id="shards is a string"),
+    pytest.param(
+        lambda: Manager(leader=LeaderElection("x"), shards=Shards("y")), 'Shards("x")', id="leader and shards"
+    ),
+    pytest.param(lambda: Manager(shards=Shards("")), "needs a name", id="shards without a name"),
     pytest.param(lambda: Manager(leader="lease"), 'LeaderElection("lease")', id="leader is a string"),
     pytest.param(lambda: Manager(leader=False), "write leader=None", id="leader=False"),
     pytest.param(lambda: Manager(endpoints=8081), "HttpEndpoints(port=8081)", id="a port"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from samples.shops import Shop, old_shops
 from samples.site import Site
-from steersman import Key, Kind, LeaderElection, Manager
+from steersman import Key, Kind, LeaderElection, Manager, Shards
 from steersman.controller import owners_through
 from steersman.kinds.apps_v1 import Deployment, ReplicaSet
 from steersman.kinds.core_v1 import ConfigMap, Namespace, Pod, Secret
@@ -41,6 +41,15 @@ def test_what_is_watched_is_read_what_is_owned_is_written_and_what_is_reconciled
         PermissionRule(group, ("sites/status",), ("get", "update", "patch")),
     )
     assert (needs.namespaces, needs.cluster_rules, needs.own_rules) == ((), (), ())
+
+
+def test_replicas_with_shards_need_leases_and_the_assignment_in_their_own_namespace():
+    needs = permissions_of(site_manager(shards=Shards("site-operator")))
+    assert needs.own_rules == (
+        PermissionRule("", ("configmaps",), ("create",)),
+        PermissionRule("", ("configmaps",), ("get", "watch", "update"), ("site-operator-assignment",)),
+        PermissionRule("coordination.k8s.io", ("leases",), ("get", "list", "watch", "create", "update", "delete")),
+    )
 
 
 def test_a_leader_needs_its_lease_in_its_own_namespace():
