@@ -105,9 +105,14 @@ BINDING = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "p"}, "ta
 SCALE = {"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": "d", "namespace": "{ns}"}, "spec": {"replicas": 5}}  # fmt: skip
 REVIEW = {"apiVersion": "authorization.k8s.io/v1", "kind": "LocalSubjectAccessReview", "metadata": {"namespace": "{ns}"}, "spec": {"user": "x", "resourceAttributes": {"namespace": "{ns}", "verb": "get"}}}  # fmt: skip
 EVENT = {"metadata": {"name": "e"}, "involvedObject": {"namespace": "{ns}"}}
+#: What is in this namespace, and the namespace: a selector of namespaces selects all other objects without one.
+DENIED = [
+    {"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["*"], "resources": ["*/*"], "scope": "Namespaced"},
+    {"apiGroups": [""], "apiVersions": ["*"], "operations": ["*"], "resources": ["namespaces", "namespaces/*"]},
+]
 DENIAL: list[Step] = [
     post(DEPLOYMENT, deployment("d")), post(POD, pod("p")), post(CM, configmap("c")), post(SERVICE_ACCOUNT, service_account("a")),
-    post(f"{ADMISSION}/validatingadmissionpolicies", named("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy", "{free}", spec={"failurePolicy": "Fail", "matchConstraints": {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "{ns}"}}, "resourceRules": [{"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["*"], "resources": ["*/*", "*"]}]}, "validations": [{"expression": "false", "message": "no"}]}), focus=lambda tree: tree["kind"]),
+    post(f"{ADMISSION}/validatingadmissionpolicies", named("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy", "{free}", spec={"failurePolicy": "Fail", "matchConstraints": {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "{ns}"}}, "resourceRules": DENIED}, "validations": [{"expression": "false", "message": "no"}]}), focus=lambda tree: tree["kind"]),
     post(f"{ADMISSION}/validatingadmissionpolicybindings", named("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicyBinding", "{free}", spec={"policyName": "{free}", "validationActions": ["Deny"]}), focus=lambda tree: tree["kind"]),
     Until(post(CM, configmap("z"), dryRun="All"), 422),
 ]  # fmt: skip

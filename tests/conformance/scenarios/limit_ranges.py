@@ -248,7 +248,7 @@ SCENARIOS = [
         ROWS,
         post(POD, pods()),
         limited(item(min={"cpu": "1"}, max={"memory": "1Gi"})),
-        Until(post(POD, merged(pods(), {"metadata": {"name": "b"}}), dryRun="All"), 403),
+        Until(post(POD, merged(pods(asking(requests=CPU)), {"metadata": {"name": "b"}}), dryRun="All"), 403),
         patch(f"{POD}/a", {"metadata": {"labels": {"a": "b"}}}),
         patch(f"{POD}/a/status", {"status": {"phase": "Running"}}),
         delete(f"{POD}/a", gracePeriodSeconds=0),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from conformance.bodies import CM, DEPLOYMENT, configmap, deployment
+from conformance.bodies import CM, DEPLOYMENT, SERVICE_ACCOUNT, configmap, deployment, merged, service_account
 from conformance.scenario import Step, Until, delete, get, patch, post, put, scenario
 
 GROUP = "/apis/admissionregistration.k8s.io/v1"
@@ -26,12 +26,12 @@ def applied(expression: str) -> dict[str, Any]:
 READY = patched("object.metadata.name == 'ready' ? [JSONPatch{op: 'remove', path: '/none'}] : []")
 
 
-def policy(*mutations: dict[str, Any], **spec: Any) -> dict[str, Any]:
+def policy(*mutations: dict[str, Any], name: str = "{free}", **spec: Any) -> dict[str, Any]:
     """A policy on the ConfigMaps of this play."""
     return {
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": "MutatingAdmissionPolicy",
-        "metadata": {"name": "{free}"},
+        "metadata": {"name": name},
         "spec": {
             "matchConstraints": {"resourceRules": [RULE], "namespaceSelector": HERE},
             "reinvocationPolicy": "Never",
@@ -41,12 +41,12 @@ def policy(*mutations: dict[str, Any], **spec: Any) -> dict[str, Any]:
     }
 
 
-def binding(**spec: Any) -> dict[str, Any]:
+def binding(*, name: str = "{free}", **spec: Any) -> dict[str, Any]:
     """A binding of the policy."""
     return {
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": "MutatingAdmissionPolicyBinding",
-        "metadata": {"name": "{free}"},
+        "metadata": {"name": name},
         "spec": {"policyName": "{free}"} | spec,
     }
 
@@ -55,19 +55,53 @@ def kind_of(tree: Any) -> Any:
     return tree["kind"]
 
 
+def asked(asks: dict[str, Any], path: str = CM, *, because: str = "/none") -> Step:
+    """Wait until the server denies what asks, with a message that holds `because`."""
+    return Until(post(path, asks, dryRun="All"), 403, holds=lambda tree: because in tree["message"])
+
+
 def installed(
-    *mutations: dict[str, Any], bound: dict[str, Any] | None = None, ready: str = CM, **spec: Any
+    *mutations: dict[str, Any],
+    bound: dict[str, Any] | None = None,
+    ready: str = CM,
+    because: str = "/none",
+    **spec: Any,
 ) -> list[Step]:
     """Create a policy with its binding, and wait until the server evaluates it."""
     asks = deployment("ready") if ready == DEPLOYMENT else configmap("ready")
     return [
         post(BINDINGS, bound or binding(), focus=kind_of),
         post(POLICIES, policy(READY, *mutations, **spec), focus=kind_of),
-        Until(post(ready, asks, dryRun="All"), 403),
+        asked(asks, ready, because=because),
     ]
 
 
+def installed_silently(*mutations: dict[str, Any], bound: dict[str, Any], **spec: Any) -> list[Step]:
+    """Create a policy that does nothing, and wait for another one: the server takes them in one after the other."""
+    return [
+        post(BINDINGS, bound, focus=kind_of),
+        post(POLICIES, policy(*mutations, **spec), focus=kind_of),
+        post(BINDINGS, binding(name="{free2}", policyName="{free2}"), focus=kind_of),
+        post(POLICIES, policy(READY, name="{free2}"), focus=kind_of),
+        asked(configmap("ready")),
+    ]
+
+
+def param(name: str, key: str, **metadata: Any) -> dict[str, Any]:
+    """A parameter of policies: kube-apiserver always follows ServiceAccounts, ConfigMaps only up to the end of a policy."""
+    return merged(service_account(name), {"metadata": {"annotations": {"key": key}} | metadata})
+
+
+#: The kind of `param`.
+PARAM_KIND = {"apiVersion": "v1", "kind": "ServiceAccount"}
+
+
 REMOVED = [delete(f"{POLICIES}/{{free}}", focus=kind_of), delete(f"{BINDINGS}/{{free}}", focus=kind_of)]
+REMOVED_SILENTLY = [
+    *REMOVED,
+    delete(f"{POLICIES}/{{free2}}", focus=kind_of),
+    delete(f"{BINDINGS}/{{free2}}", focus=kind_of),
+]
 LABELED = "Object{metadata: Object.metadata{labels: Object.metadata.labels{seen: 'yes'}}}"
 
 #: Mutations, by name.
@@ -87,12 +121,14 @@ MUTATIONS = {
         "[JSONPatch{op: 'test', path: '/data/key', value: 'x'}, JSONPatch{op: 'remove', path: '/data'}]"
     ),
     "json-missing": patched("[JSONPatch{op: 'remove', path: '/data/none'}]"),
-    "json-wrong-type": patched("[JSONPatch{op: 'add', path: '/data', value: 5}]"),
+    "json-wrong-type": patched(
+        "object.metadata.name == 'ready' ? [] : [JSONPatch{op: 'add', path: '/data', value: 5}]"
+    ),
     "json-move": patched("[JSONPatch{op: 'move', from: '/data/key', path: '/data/moved'}]"),
     "json-unknown-field": patched(
         "object.metadata.name == 'ready' ? [] : [JSONPatch{op: 'add', path: '/color', value: 'red'}]"
     ),
-    "json-empty": patched("[]"),
+    "json-empty": patched("has(object.data) ? [] : [JSONPatch{op: 'remove', path: '/data'}]"),
 }
 
 SCENARIOS = [
@@ -121,10 +157,10 @@ SCENARIOS = [
     scenario(
         "params",
         ROWS,
-        post(CM, configmap("values", {"team": "red"})),
+        post(SERVICE_ACCOUNT, param("values", "red")),
         *installed(
-            patched("[JSONPatch{op: 'add', path: '/data/team', value: params.data.team}]"),
-            paramKind={"apiVersion": "v1", "kind": "ConfigMap"},
+            patched("[JSONPatch{op: 'add', path: '/data/team', value: params.metadata.annotations.key}]"),
+            paramKind=PARAM_KIND,
             bound=binding(paramRef={"name": "values", "parameterNotFoundAction": "Deny"}),
         ),
         post(CM, configmap("b")),
@@ -168,7 +204,7 @@ SCENARIOS = [
             post(POLICIES, each, dryRun="All")
             for each in (
                 policy(), policy({}), policy({"patchType": "x"}), policy({"patchType": "JSONPatch"}), policy({"patchType": "ApplyConfiguration"}),
-                policy(patched(" ")), policy(applied("1")), policy(patched("1")), policy(patched("[1]")), policy(applied("JSONPatch{}")), policy(patched("[JSONPatch{color: 'x'}]")),
+                policy(patched(" ")), policy(applied("1")), policy(patched("1")), policy(patched("[]")), policy(patched("[1]")), policy(applied("JSONPatch{}")), policy(patched("[JSONPatch{color: 'x'}]")),
                 policy(patched("[JSONPatch{op: 1}]")), policy(applied("Foo{}")), policy(patched("[]") | applied("Object{}")), policy(READY, reinvocationPolicy=""), policy(READY, reinvocationPolicy="x"),
                 policy(READY, matchConstraints={"resourceRules": [RULE | {"operations": ["DELETE"]}]}), policy(READY, failurePolicy="x"), policy(READY, matchConstraints=None), policy(applied("variables.x")),
             )

@@ -49,13 +49,31 @@ def kind_of(tree: Any) -> Any:
     return tree["kind"]
 
 
-def installed(*validations: Any, bound: list[dict[str, Any]] | None = None, **spec: Any) -> list[Step]:
+def installed(*validations: Any, bound: list[dict[str, Any]] | dict[str, Any] | None = None, **spec: Any) -> list[Step]:
     """Create a policy with its bindings, and wait until the server evaluates it."""
+    bindings = [bound] if isinstance(bound, dict) else bound or [binding()]
     return [
-        *[post(BINDINGS, each, focus=kind_of) for each in bound or [binding()]],
+        *[post(BINDINGS, each, focus=kind_of) for each in bindings],
         post(POLICIES, policy(READY, *validations, **spec), focus=kind_of),
         Until(post(CM, configmap("ready", labels={"ready": "yes"}), dryRun="All"), 413),
     ]
+
+
+def installed_silently(*validations: Any, bound: dict[str, Any], **spec: Any) -> list[Step]:
+    """Create a policy that denies nothing, and wait for another one: the server takes them in one after the other."""
+    return [
+        post(BINDINGS, bound, focus=kind_of),
+        post(POLICIES, policy(*validations, **spec), focus=kind_of),
+        post(BINDINGS, binding(name="{free2}", policyName="{free2}"), focus=kind_of),
+        post(POLICIES, policy(READY, name="{free2}"), focus=kind_of),
+        Until(post(CM, configmap("ready", labels={"ready": "yes"}), dryRun="All"), 413),
+    ]
+
+
+#: Delete both.
+REMOVED_SILENTLY = [
+    delete(f"{path}/{name}", focus=kind_of) for path in (POLICIES, BINDINGS) for name in ("{free}", "{free2}")
+]
 
 
 def removed(*names: str) -> list[Step]:
@@ -106,11 +124,14 @@ SCENARIOS = [
         scenario(
             f"actions-{'-'.join(actions).lower()}",
             ROWS,
-            *installed("false", {"expression": "object.x == 1", "message": "told"}, {"expression": "false", "message": "so", "reason": "Forbidden"}, bound=[binding(*actions)]),
+            *install("false", {"expression": "object.x == 1", "message": "told"}, {"expression": "false", "message": "so", "reason": "Forbidden"}, bound=binding(*actions)),
             post(CM, configmap("b")),
-            *removed(),
+            *remove,
         )
-        for actions in (["Deny"], ["Warn"], ["Audit"], ["Deny", "Audit"], ["Warn", "Audit"])
+        for install, remove, *actions in (
+            (installed, removed(), "Deny"), (installed, removed(), "Deny", "Audit"),
+            *((installed_silently, REMOVED_SILENTLY, *actions) for actions in (["Warn"], ["Audit"], ["Warn", "Audit"])),
+        )
     ],
     scenario(
         "ignored",

@@ -39,7 +39,7 @@ from conformance.bodies import (
 )
 from conformance.scenario import Step, Until, delete, get, patch, post, put, scenario
 from conformance.scenarios import mutating_policies as mutating, policies as validating, webhooks
-from conformance.scenarios.mutating_policies import RULE, applied as by_apply, patched as by_patch
+from conformance.scenarios.mutating_policies import PARAM_KIND, RULE, applied as by_apply, param, patched as by_patch
 from conformance.scenarios.webhooks import added, hook, patched
 
 ROWS = "Webhooks, Apply, dryRun, Status errors"
@@ -56,15 +56,12 @@ def sent(path: str, body: Any, manager: str = "m", **query: Any) -> Any:
     return patch(path, body, "apply", fieldManager=manager, **query)
 
 
-PARAM_KIND = {"apiVersion": "v1", "kind": "ConfigMap"}
-
-
 def params(**ref: Any) -> dict[str, Any]:
     return {"paramRef": {"parameterNotFoundAction": "Deny"} | ref}
 
 
 SEEN = by_patch(
-    "object.metadata.name in ['ready', 'p', 'q'] ? [] : [JSONPatch{op: 'add', path: '/data/seen', value: params.data.key}]"
+    "object.metadata.name == 'ready' ? [] : [JSONPatch{op: 'add', path: '/data/seen', value: params.metadata.annotations.key}]"
 )
 LABELED = by_apply("Object{metadata: Object.metadata{labels: Object.metadata.labels{seen: 'yes'}}}")
 COUNT = by_patch(
@@ -111,35 +108,35 @@ SCENARIOS = [
     *(
         scenario(
             f"mutating-params-{name}", ROWS,
-            post(CM, configmap("p", {"key": "one"}, labels={"param": "yes"})), post(CM, configmap("q", {"key": "two"}, labels={"param": "no"})),
-            mutating.installed(SEEN, bound=mutating.binding(**params(**ref)), paramKind=PARAM_KIND, **more),
+            post(SERVICE_ACCOUNT, param("p", "one", labels={"param": "yes"})), post(SERVICE_ACCOUNT, param("q", "two", labels={"param": "no"})),
+            install(SEEN, bound=mutating.binding(**params(**ref)), paramKind=PARAM_KIND, **more),
             post(CM, configmap("b")), sent(f"{CM}/c", configmap("c", {"own": "1"})), sent(f"{CM}/c", configmap("c", {"own": "2"}), dryRun="All"),
             sent(f"{CM}/c", configmap("c", {"own": "2", "seen": "mine"})), sent(f"{CM}/c", configmap("c", {"own": "3"}), "other"),
             get(f"{CM}/c"),
-            *mutating.REMOVED,
+            *remove,
         )
-        for name, ref, more in [
-            ("by-name", {"name": "p"}, {}),
-            ("by-selector", {"selector": {"matchLabels": {"param": "yes"}}}, {}),
-            ("elsewhere", {"name": "p", "namespace": "{ns2}"}, {}),
-            ("elsewhere-allowed", {"name": "p", "namespace": "{ns2}", "parameterNotFoundAction": "Allow"}, {}),
-            ("ignored", {"name": "p", "namespace": "{ns2}"}, {"failurePolicy": "Ignore"}),
+        for name, ref, more, install, remove in [
+            ("by-name", {"name": "p"}, {}, mutating.installed, mutating.REMOVED),
+            ("by-selector", {"selector": {"matchLabels": {"param": "yes"}}}, {}, mutating.installed, mutating.REMOVED),
+            ("elsewhere", {"name": "p", "namespace": "{ns2}"}, {"because": "no params found"}, mutating.installed, mutating.REMOVED),
+            ("elsewhere-allowed", {"name": "p", "namespace": "{ns2}", "parameterNotFoundAction": "Allow"}, {}, mutating.installed_silently, mutating.REMOVED_SILENTLY),
+            ("ignored", {"name": "p", "namespace": "{ns2}"}, {"failurePolicy": "Ignore"}, mutating.installed_silently, mutating.REMOVED_SILENTLY),
         ]
     ),
     *(
         scenario(
             f"validating-params-{name}", ROWS,
-            post(CM, configmap("p", {"key": "b"}, labels={"param": "yes"})), post(f"{CORE}2/configmaps".replace("{ns}2", "{ns2}"), configmap("p", {"key": "c"}, labels={"param": "yes"})),
-            validating.installed({"expression": "object == null || object.metadata.name in ['p', 'ready'] || object.metadata.name != params.data.key", "messageExpression": "'not ' + params.data.key + ' in ' + params.metadata.namespace"}, bound=[validating.binding(**params(**ref))], paramKind=PARAM_KIND, **more),
+            post(SERVICE_ACCOUNT, param("p", "b", labels={"param": "yes"})), post(SERVICE_ACCOUNT.replace("{ns}", "{ns2}"), param("p", "c", labels={"param": "yes"})),
+            install({"expression": "object == null || object.metadata.name == 'ready' || object.metadata.name != params.metadata.annotations.key", "messageExpression": "'not ' + params.metadata.annotations.key + ' in ' + params.metadata.namespace"}, bound=validating.binding(**params(**ref)), paramKind=PARAM_KIND, **more),
             post(CM, configmap("b")), post(CM, configmap("c")), sent(f"{CM}/b", configmap("b")), sent(f"{CM}/e", configmap("e"), dryRun="All"),
-            validating.removed(),
+            remove,
         )
-        for name, ref, more in [
-            ("by-name", {"name": "p"}, {}),
-            ("by-selector", {"selector": {"matchLabels": {"param": "yes"}}}, {}),
-            ("elsewhere", {"name": "p", "namespace": "{ns2}"}, {}),
-            ("allowed", {"name": "none", "parameterNotFoundAction": "Allow"}, {}),
-            ("ignored", {"name": "none"}, {"failurePolicy": "Ignore"}),
+        for name, ref, more, install, remove in [
+            ("by-name", {"name": "p"}, {}, validating.installed, validating.removed()),
+            ("by-selector", {"selector": {"matchLabels": {"param": "yes"}}}, {}, validating.installed, validating.removed()),
+            ("elsewhere", {"name": "p", "namespace": "{ns2}"}, {}, validating.installed, validating.removed()),
+            ("allowed", {"name": "none", "parameterNotFoundAction": "Allow"}, {}, validating.installed_silently, validating.REMOVED_SILENTLY),
+            ("ignored", {"name": "none"}, {"failurePolicy": "Ignore"}, validating.installed_silently, validating.REMOVED_SILENTLY),
         ]
     ),
     # mutating policies, webhooks and reinvocation

@@ -59,7 +59,8 @@ def installed(*hooks: dict[str, Any], kind: str = "Validating", name: str = "{fr
         {"response": {"allowed": False, "status": {"code": 418}}},
         objectSelector={"matchLabels": {"ready": label}},
     )
-    marked = configmap("ready", labels={"ready": label})
+    # a policy that is installed, too, rejects what is called "ready"
+    marked = configmap("asked", labels={"ready": label})
     return [
         post(
             CONFIGURATIONS.format(kind.lower()),
@@ -189,7 +190,7 @@ CONDITIONS = [
     "object.data.size() == 1",
     "object.data.all(key, key.size() > 2)",
     "object.metadata.?labels[?'case'].orValue('') == '13'",
-    "object.data.key + 1 == 'x'",
+    "object.data.key + object.metadata.labels == 'x'",
     "request.options.kind == 'CreateOptions'",
     "object.data.key.matches('^v.*e$') || object.x.y",
     "dyn(object).metadata.generation > 5",
@@ -274,7 +275,7 @@ SCENARIOS = [
     _refused("reviews", *[hook(admissionReviewVersions=versions) for versions in ([], ["v1", "v1"], ["v2"], ["v2", "v1"], ["V1"], ["v1beta1"], [""])]),
     _refused("selectors", hook(namespaceSelector={"matchLabels": {"a b": "c"}}), hook(objectSelector={"matchExpressions": [{"key": "a", "operator": "x"}]}), hook(objectSelector={"matchLabels": {"a": "b c"}})),
     _refused("rules", hook(rules=[{}]), _rule(operations=["*", "CREATE"]), _rule(operations=["GET"]), _rule(apiGroups=[]), _rule(apiGroups=["*", "a"]), _rule(apiVersions=["*", "v1"]), _rule(apiVersions=[""]), _rule(scope="x"), *[_rule(resources=resources) for resources in ([], [""], ["*", "pods"], ["pods", "*"], ["*/*", "pods"], ["pods/*", "pods/status"], ["*/status", "pods/status"], ["pods", "*", "*/scale"])]),
-    _refused("conditions", *[hook(matchConditions=conditions) for conditions in ([{}], [{"name": "a"}], [{"name": "a b", "expression": "true"}], [{"name": "a", "expression": "true"}] * 2, [{"name": "a", "expression": " "}])]),
+    _refused("conditions", *[hook(matchConditions=conditions) for conditions in ([{}], [{"name": "a"}], [{"name": "a b", "expression": "true"}], [{"name": "a", "expression": "true"}] * 2, [{"name": "a", "expression": " "}], [{"name": "a", "expression": "object.data.key + 1 == 'x'"}])]),
     *[
         scenario(
             f"conditions-{policy.lower()}",
