@@ -7,15 +7,19 @@ from conformance.catalog import all_scenarios
 from conformance.known_differences import KNOWN
 from conformance.player import Play
 from conformance.report import describe
-from conformance.scenario import ROWS, Scenario
+from conformance.scenario import ROWS, Scenario, Until
 from conformance.servers import Settings
 from conformance.stage import Stage
 
 from samples import portions
 
 
-def check_frames(reference: Play) -> None:
-    """A scenario expects what the engine sends: all of it, and nothing else."""
+def check_expectations(scenario: Scenario, reference: Play) -> None:
+    """A scenario expects what the engine sends: all of it, and nothing else. It waits for nothing that never comes."""
+    # the last answer belongs to no step
+    answers = zip(scenario.steps, reference.answers, strict=False)
+    vain = [(step.status, got) for step, got in answers if isinstance(step, Until) and got != {"status": step.status}]
+    assert vain == [], f"the engine never gives the answers that the scenario waits for: {vain}"
     surprises = reference.answers[-1]["unexpected frames"]
     assert surprises == [], f"the engine sends frames that the scenario should expect: {surprises}"
     missed = [index for index, answer in enumerate(reference.answers) if "nothing more came in time" in answer]
@@ -49,7 +53,7 @@ async def test_scenario(scenario: Scenario, stage: Stage, outcomes) -> None:
     outcome = outcomes[scenario.name]
     if isinstance(outcome, Exception):
         raise outcome
-    check_frames(outcome.reference)
+    check_expectations(scenario, outcome.reference)
     if outcome.unexplained:
         pytest.fail(describe(outcome, *stage.names), pytrace=False)
 
