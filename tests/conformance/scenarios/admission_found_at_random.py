@@ -92,6 +92,7 @@ SCENARIOS = [
             patched("[JSONPatch{op: 'add', path: '/data/team', value: params.data.team}]"),
             paramKind={"apiVersion": "v1", "kind": "Secret"},
             bound=policies.binding(paramRef={"name": "none", "parameterNotFoundAction": "Deny"}),
+            because="no params found",
         ),
         post(CM, configmap("b")),
         post(CM, merged(configmap("b"), GENERATED)),
