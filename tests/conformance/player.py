@@ -249,7 +249,7 @@ class _Player:
                     frame = await stream.next()
                     if frame is None:
                         answer["the watch ended"] = True
-                        # kube-apiserver sends another after the one that ends a list if somebody wrote meanwhile
+                        # kube-apiserver sends another after the one that ends a list if an object was written meanwhile
                         ends = {each for each in bookmarks if "initial-events-end" in each}
                         answer["bookmarks"] = sorted(ends or bookmarks)
                         break
