@@ -285,7 +285,6 @@ async def test_a_control_plane_attaches_in_the_moment_in_which_the_earlier_one_e
     async with ZygoteRunner() as runner:
         await runner.start(launch(tmp_path, "sleep 300", socket=str(path)), events)
         await events.first(Started)
-        await eventually(path.exists)
         reader, earlier = await asyncio.open_unix_connection(path)
         program, shim = await attached(reader)
         os.kill(shim, signal.SIGSTOP)

@@ -168,9 +168,10 @@ class Shim:
         # With its start time, in clock ticks since boot, a pid names one process for good.
         identity = b"%d %d %d" % (self._root, int(stat_fields(self._root)[19]), os.getpid())
         self._attached = b"attached " + identity
-        self._send(b"started " + identity)
         if self._launch.socket:
+            # First: a control plane that has seen the start may end at once, and the next one attaches.
             self._listen()
+        self._send(b"started " + identity)
 
     def _open_pipes(self) -> tuple[int, int]:
         """Make a pipe with a log for each output of the program. Returns the ends of the program."""
@@ -357,13 +358,17 @@ class Shim:
             self._control, self._partial_line = -1, b""
 
     def _listen(self) -> None:
+        """Show the socket when it listens, and not before: whoever is refused takes the process for gone."""
         path = self._launch.socket
-        if os.access(path, os.F_OK):
-            os.unlink(path)  # noqa: PTH108
+        # No longer than the path itself, because the length of a socket's path is limited.
+        hidden = f"{path[:-1]}~"
+        if os.access(hidden, os.F_OK):
+            os.unlink(hidden)  # noqa: PTH108
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self._listener.bind(path)
-        os.chmod(path, 0o600)  # noqa: PTH101
+        self._listener.bind(hidden)
+        os.chmod(hidden, 0o600)  # noqa: PTH101
         self._listener.listen(1)
+        os.rename(hidden, path)  # noqa: PTH104
         self._poll.register(self._listener, select.POLLIN)
 
     def _monitor(self) -> None:
