@@ -44,8 +44,8 @@ PATIENCE = 30.0
 AFTERMATH = 0.03
 #: Seconds between two tries of what has to come true.
 _PAUSE = 0.02
-
-
+#: In an answer with 503, what kube-apiserver says of a definition's handler that ends because the next one begins.
+_EXCHANGING = b"apiserver is shutting down"
 _VERSION = re.compile(r'(?<="resourceVersion":")\d+')
 
 
@@ -77,8 +77,9 @@ class Server:
 
 
 class _Stream:
-    def __init__(self, response: Response, began: int) -> None:
+    def __init__(self, response: Response, began: int, *, has_bookmarks: bool) -> None:
         self.began = began
+        self.has_bookmarks = has_bookmarks
         self.close = response.close
         content_type = response.headers.get("Content-Type", "")
         self._splitter = ProtobufSplitter() if is_protobuf(content_type) else FrameSplitter()
@@ -151,9 +152,15 @@ class _Player:
         return HttpRequest(call.method, text(call.path), query, headers, self.bindings.body(call.body))
 
     async def send(self, call: Call) -> tuple[Response, bytes]:
-        self.play.requests += 1
-        async with await self.server.transport.send(self.request(call)) as response:
-            return response, await response.read()
+        """The answer. While kube-apiserver exchanges the handler of a changed definition, it has none: ask again."""
+        async with asyncio.timeout(PATIENCE):
+            while True:
+                self.play.requests += 1
+                async with await self.server.transport.send(self.request(call)) as response:
+                    body = await response.read()
+                if response.status != 503 or _EXCHANGING not in body:
+                    return response, body
+                await asyncio.sleep(_PAUSE)
 
     async def take(self, index: int, step: Step) -> Any:
         match step:
@@ -230,7 +237,8 @@ class _Player:
         self._exits.push_async_callback(response.close)
         answer = self.normalizer.head(response.status, response.headers.items())
         if response.status == 200:
-            self.streams[step.watch] = _Stream(response, began)
+            allowed = dict(step.call.query).get("allowWatchBookmarks", "0")
+            self.streams[step.watch] = _Stream(response, began, has_bookmarks=allowed not in {"0", "false"})
         else:
             content_type, body = response.headers.get("Content-Type", ""), await response.read()
             if is_protobuf(content_type):
@@ -239,7 +247,7 @@ class _Player:
         return answer
 
     async def frames(self, index: int, stream: _Stream, count: int | None) -> Any:
-        """So many frames, or all up to the end; of bookmarks that come in their own time, only which forms there were."""
+        """So many frames, or all up to the end. Bookmarks come at the server's leisure, where the watch allows them."""
         taken: list[Any] = []
         answer: dict[str, Any] = {"frames": taken}
         bookmarks: set[str] = set()
@@ -249,9 +257,8 @@ class _Player:
                     frame = await stream.next()
                     if frame is None:
                         answer["the watch ended"] = True
-                        # kube-apiserver sends another after the one that ends a list if an object was written meanwhile
-                        ends = {each for each in bookmarks if "initial-events-end" in each}
-                        answer["bookmarks"] = sorted(ends or bookmarks)
+                        if not stream.has_bookmarks:
+                            answer["bookmarks"] = sorted(bookmarks)
                         break
                     if is_bookmark(frame):
                         bookmarks.add(_VERSION.sub("<some rv>", frame.decode()))
