@@ -358,7 +358,7 @@ class Shim:
             self._control, self._partial_line = -1, b""
 
     def _listen(self) -> None:
-        """Show the socket when it listens, and not before: whoever is refused takes the process for gone."""
+        """Show the socket when it listens, and not before: a control plane that is refused takes the process for gone."""
         path = self._launch.socket
         # No longer than the path itself, because the length of a socket's path is limited.
         hidden = f"{path[:-1]}~"
