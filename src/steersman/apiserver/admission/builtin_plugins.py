@@ -49,6 +49,7 @@ BUILTIN_PLUGINS: Mapping[str, BuiltinPlugin] = {
     "RuntimeClass": BuiltinPlugin("pod_runtimes.PodRuntimes", "pods"),
     "CertificateApproval": BuiltinPlugin("signer_permissions.approval_permission", _REQUESTS),
     "CertificateSigning": BuiltinPlugin("signer_permissions.signing_permission", _REQUESTS),
+    "ClusterTrustBundleAttest": BuiltinPlugin("signer_permissions.BundlePermission", "clustertrustbundles"),
     "CertificateSubjectRestriction": BuiltinPlugin("certificate_subjects.CertificateSubjects", _REQUESTS),
     "DefaultIngressClass": BuiltinPlugin("class_defaults.default_ingress_class", "ingresses"),
     "PodTopologyLabels": BuiltinPlugin("pod_topology.PodTopology", "pods"),

@@ -61,9 +61,11 @@ _CONDITIONAL: Final = _resources("""
     admissionregistration.k8s.io: mutatingadmissionpolicies mutatingadmissionpolicybindings
         mutatingwebhookconfigurations validatingadmissionpolicies validatingadmissionpolicybindings
         validatingwebhookconfigurations
+    certificates.k8s.io: clustertrustbundles podcertificaterequests
     coordination.k8s.io: leases
     node.k8s.io: runtimeclasses
     policy: poddisruptionbudgets
+    storagemigration.k8s.io: storageversionmigrations
     storage.k8s.io: csidrivers csinodes csistoragecapacities volumeattachments
 """)
 #: Kinds that a PUT can create.
