@@ -7,7 +7,7 @@ from steersman.apiserver.registry.builtin.types.internal_form import printed
 from steersman.apiserver.registry.builtin.types.labels import compiled, label_selector
 from steersman.apiserver.registry.builtin.types.trees import Tree, items, subtree
 from steersman.apiserver.registry.strategy import CHANGED, WHOLE
-from steersman.objects.field_problems import FieldProblem, each, invalid, required, unsupported, until_enough
+from steersman.objects.field_problems import IMMUTABLE, FieldProblem, each, invalid, required, unsupported, until_enough
 from steersman.schemas.names import dns_subdomain, path_segment
 
 GROUP = "rbac.authorization.k8s.io"
@@ -116,7 +116,7 @@ class BindingStrategy(BuiltinStrategy):
         """The role is immutable."""
         problems = [WHOLE, *self.validate_create(obj), CHANGED]
         if subtree(obj, "roleRef") != subtree(old, "roleRef"):
-            problems.append(invalid("roleRef", printed(obj["roleRef"], "rbac.RoleRef"), "cannot change roleRef"))
+            problems.append(invalid("roleRef", printed(obj["roleRef"], "rbac.RoleRef"), IMMUTABLE))
         return problems
 
 

@@ -95,7 +95,7 @@ def _port(path: str, port: Tree) -> list[FieldProblem]:
     problems += each(f"{path}.port", number, port_number(number))
     if end is not None:
         if end < number:
-            problems.append(invalid(f"{path}.endPort", number, "must be greater than or equal to `port`"))
+            problems.append(invalid(f"{path}.endPort", end, "must be greater than or equal to `port`"))
         problems += each(f"{path}.endPort", end, port_number(end))
     return problems
 
