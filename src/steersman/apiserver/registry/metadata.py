@@ -16,7 +16,18 @@ from steersman.aio import new_uid, utc_now
 from steersman.apiserver.registry.definition import Definition, Tree
 from steersman.apiserver.registry.strategy import CHANGED, WHOLE
 from steersman.objects import format_time
-from steersman.objects.field_problems import PROBLEMS_MAX, FieldProblem, Printed, enough, invalid, problem, until_enough
+from steersman.objects.field_problems import (
+    IMMUTABLE,
+    NEGATIVE,
+    PROBLEMS_MAX,
+    FieldProblem,
+    Printed,
+    enough,
+    invalid,
+    problem,
+    required,
+    until_enough,
+)
 from steersman.schemas.names import dns_label, label_value, path_segment, qualified_name
 from steersman.wire import WireManager, WireMetadata
 
@@ -28,6 +39,7 @@ _STANDARD_FINALIZERS = frozenset({"kubernetes", ORPHAN, FOREGROUND})
 _SYSTEM = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink")
 _KNOWN = [field.encode_name for field in msgspec.structs.fields(WireMetadata)]
 _MANAGED = [field.encode_name for field in msgspec.structs.fields(WireManager)]
+_LIMITS = (NEGATIVE, "must be greater than or equal to 1")
 _MANAGER_MAX, _SUBRESOURCE_MAX = 128, 256
 #: How many characters of owner references are printed in full.
 _OWNERS_SHOWN = 64 * 1024
@@ -105,6 +117,10 @@ def dedupe_owners(metadata: Tree) -> list[str]:
 
 def validate_new(definition: Definition, metadata: Tree, own: list[FieldProblem]) -> list[FieldProblem]:
     """The problems of a new object's metadata, and of the rest: ``own``."""
+    return _declared_last(definition, _validate_new(definition, metadata, own))
+
+
+def _validate_new(definition: Definition, metadata: Tree, own: list[FieldProblem]) -> list[FieldProblem]:
     strategy = definition.strategy
     problems: list[FieldProblem] = _names(metadata, strategy.validate_name)
     problems += _common(definition, metadata)
@@ -124,6 +140,10 @@ def validate_changed(definition: Definition, metadata: Tree, old: Tree, own: lis
 
     As in the engine, several rules validate metadata, so some messages repeat.
     """
+    return _declared_last(definition, _validate_changed(definition, metadata, old, own))
+
+
+def _validate_changed(definition: Definition, metadata: Tree, old: Tree, own: list[FieldProblem]) -> list[FieldProblem]:
     strategy = definition.strategy
     problems = _names(metadata, path_segment) + _common(definition, metadata)
     changes = _update(metadata, old)
@@ -141,6 +161,25 @@ def validate_changed(definition: Definition, metadata: Tree, old: Tree, own: lis
         else:
             problems.append(one)
     return problems
+
+
+def _declared_last(definition: Definition, problems: list[FieldProblem]) -> list[FieldProblem]:
+    """The problems that declared rules find, after all others."""
+    pattern = definition.strategy.declared_fields
+    if pattern is None or not problems:
+        return problems
+    declared = {one: _as_declared(one) for one in problems if pattern.fullmatch(one.path)}
+    late = dict.fromkeys(found for found in declared.values() if found is not None)
+    return [one for one in problems if declared.get(one) is None] + list(late)
+
+
+def _as_declared(one: FieldProblem) -> FieldProblem | None:
+    """A problem as a declared rule reports it; None if none does."""
+    if one.reason == "FieldValueRequired":
+        return required(one.path)
+    if one.message.endswith(IMMUTABLE):
+        return invalid(one.path, None, IMMUTABLE)
+    return one if one.message.endswith(_LIMITS) else None
 
 
 def _knows_finalizers(definition: Definition) -> bool:

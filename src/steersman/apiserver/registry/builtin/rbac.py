@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from steersman.apiserver.registry.builtin.strategy import BuiltinStrategy
 from steersman.apiserver.registry.builtin.types.internal_form import printed
 from steersman.apiserver.registry.builtin.types.labels import compiled, label_selector
@@ -15,6 +17,8 @@ GROUP = "rbac.authorization.k8s.io"
 
 class RoleStrategy(BuiltinStrategy):
     """How Roles and ClusterRoles behave."""
+
+    declared_fields = re.compile(r"rules\[\d+\]\.verbs")
 
     names = "path"
     create_on_update = True
@@ -82,6 +86,8 @@ def _rule(path: str, rule: Tree, *, namespaced: bool) -> list[FieldProblem]:
 
 class BindingStrategy(BuiltinStrategy):
     """How RoleBindings and ClusterRoleBindings behave."""
+
+    declared_fields = re.compile(r"(roleRef|subjects\[\d+\])\.name")
 
     names = "path"
     create_on_update = True

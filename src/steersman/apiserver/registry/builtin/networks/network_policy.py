@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from steersman.apiserver.registry.builtin.pods.containers import PROTOCOLS
@@ -25,6 +26,8 @@ _PROTOCOLS = ("TCP", "UDP", "SCTP")
 
 class NetworkPolicyStrategy(BuiltinStrategy):
     """How NetworkPolicies behave."""
+
+    declared_fields = re.compile(r"spec\.(ingress|egress)\[\d+\]\.(from|to)\[\d+\]\.ipBlock\.cidr")
 
     def fill(self, obj: Tree) -> None:
         spec: Tree = obj["spec"]

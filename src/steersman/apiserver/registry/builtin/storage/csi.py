@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from steersman.apiserver.registry.builtin.storage.persistent_volume import fill_source, volume_problems
 from steersman.apiserver.registry.builtin.strategy import BuiltinStrategy
 from steersman.apiserver.registry.builtin.types.formats import MAX_INT32, in_range
@@ -171,6 +173,8 @@ def _topology_keys(path: str, keys: list[str]) -> list[FieldProblem]:
 
 class VolumeAttachmentStrategy(BuiltinStrategy):
     """How VolumeAttachments behave."""
+
+    declared_fields = re.compile(r"spec|spec\.attacher")
 
     judges_changes = False
     judges_metadata_of_status = False

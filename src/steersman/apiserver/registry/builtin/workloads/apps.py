@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from steersman.apiserver.errors import bad_request
@@ -139,6 +140,8 @@ class ReplicaSetStrategy(WorkloadStrategy):
 class ReplicationControllerStrategy(WorkloadStrategy):
     """How ReplicationControllers behave."""
 
+    declared_fields = re.compile(r"spec\.(replicas|minReadySeconds)")
+
     default_propagation = "orphan"
     names_pods = True
     status_parts = ("fullyLabeledReplicas", "readyReplicas", "availableReplicas")
@@ -160,9 +163,9 @@ class ReplicationControllerStrategy(WorkloadStrategy):
     def validate_create(self, obj: Tree) -> list[FieldProblem]:
         spec = subtree(obj, "spec")
         selector: Mapping[str, str] = inner(spec, "selector")
-        problems = not_negative("spec.minReadySeconds", spec.get("minReadySeconds"))
-        problems += [] if selector else [required("spec.selector")]
+        problems = [] if selector else [required("spec.selector")]
         problems += not_negative("spec.replicas", spec.get("replicas"))
+        problems += not_negative("spec.minReadySeconds", spec.get("minReadySeconds"))
         template = spec.get("template")
         if template is None:
             return [*problems, required("spec.template")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 from steersman.apiserver.registry.builtin.pods.resources import container_name
@@ -48,6 +49,8 @@ class _Tolerated(NamedTuple):
 
 class AutoscalerStrategy(BuiltinStrategy):
     """How HorizontalPodAutoscalers behave."""
+
+    declared_fields = re.compile(r"spec\.(minReplicas|maxReplicas)")
 
     counts_generations = True
 

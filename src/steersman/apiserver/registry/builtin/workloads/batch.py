@@ -327,6 +327,8 @@ def _follow_scheduling(template: Tree, was: Tree) -> None:
 class CronJobStrategy(BuiltinStrategy):
     """How CronJobs behave."""
 
+    declared_fields = re.compile(r"spec\.schedule")
+
     counts_generations = True
     judges_metadata_of_status = False
 
