@@ -79,16 +79,23 @@ def _persistent_volume(obj: Tree) -> list[Any]:
 
 
 def _storage_class(obj: Tree) -> list[Any]:
-    notes = inner(metadata(obj), "annotations")
-    is_default = any(notes.get(note) == "true" for note in _DEFAULTS)
     return [
-        f"{name(obj)} (default)" if is_default else name(obj),
+        name(obj),
         obj.get("provisioner", ""),
         obj.get("reclaimPolicy", "Delete"),
         obj.get("volumeBindingMode", "Immediate"),
         obj.get("allowVolumeExpansion", False),
         age(obj),
     ]
+
+
+def default_class(listed: Iterable[Tree]) -> str:
+    """The name of the class that new claims get: the newest of those that are marked, by name if they are of one age."""
+    marked = [
+        one for one in listed if any(inner(metadata(one), "annotations").get(note) == "true" for note in _DEFAULTS)
+    ]
+    newest = max((metadata(one).get("creationTimestamp", "") for one in marked), default="")
+    return min((name(one) for one in marked if metadata(one).get("creationTimestamp", "") == newest), default="")
 
 
 def _component_status(obj: Tree) -> list[Any]:
