@@ -92,7 +92,7 @@ _STRUCTURAL = frozenset(
 )
 _WITH_STATUS = frozenset(
     """
-    APIService CertificateSigningRequest CronJob CustomResourceDefinition DaemonSet Deployment DeviceTaintRule
+    APIService CSINode CertificateSigningRequest CronJob CustomResourceDefinition DaemonSet Deployment DeviceTaintRule
     FlowSchema HorizontalPodAutoscaler Ingress Job Namespace Node PersistentVolume PersistentVolumeClaim Pod
     PodCertificateRequest PodDisruptionBudget PriorityLevelConfiguration ReplicaSet ReplicationController ResourceClaim ResourceQuota
     Service ServiceCIDR StatefulSet StorageVersionMigration ValidatingAdmissionPolicy VolumeAttachment

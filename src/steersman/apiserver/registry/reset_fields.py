@@ -26,6 +26,7 @@ _ONLY_STATUS: Final[frozenset[_Name]] = frozenset(
         ("networking.k8s.io", "servicecidrs"),
         ("resource.k8s.io", "devicetaintrules"),
         ("resource.k8s.io", "resourceclaims"),
+        ("storage.k8s.io", "csinodes"),
         ("storage.k8s.io", "volumeattachments"),
         ("storagemigration.k8s.io", "storageversionmigrations"),
     }

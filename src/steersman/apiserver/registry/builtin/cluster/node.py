@@ -47,6 +47,8 @@ class NodeStrategy(BuiltinStrategy):
         if "capacity" in status:
             status.setdefault("allocatable", dict(status["capacity"]))
         spec: Tree = obj["spec"]
+        # A disabled feature.
+        spec.pop("podPreemptionPolicy", None)
         first, ranges = spec.get("podCIDR"), items(spec, "podCIDRs")
         if first and first not in ranges[:1]:
             spec["podCIDRs"] = [first]

@@ -55,6 +55,8 @@ class PodStrategy(BuiltinStrategy):
         fill_pod(obj["spec"])
         if isinstance(obj.get("status"), dict):
             _same_addresses(obj["status"])
+            for disabled in ("nodeAllocatableResourceClaimStatuses", "volumeHealth"):
+                obj["status"].pop(disabled, None)
 
     def prepare_create(self, obj: Tree) -> None:
         """Set the phase to Pending."""

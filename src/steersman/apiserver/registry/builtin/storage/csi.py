@@ -125,6 +125,11 @@ class CSINodeStrategy(BuiltinStrategy):
     """How CSINodes behave."""
 
     judges_changes = False
+    status_keeps_metadata = True
+
+    def fill(self, obj: Tree) -> None:
+        # A disabled feature.
+        inner(obj, "status").pop("storageHealth", None)
 
     def validate_create(self, obj: Tree) -> list[FieldProblem]:
         problems: list[FieldProblem] = []

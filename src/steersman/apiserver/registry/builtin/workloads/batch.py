@@ -71,6 +71,8 @@ class JobStrategy(BuiltinStrategy):
 
     def fill(self, obj: Tree) -> None:
         spec: Tree = obj["spec"]
+        # A disabled feature.
+        spec.pop("scheduling", None)
         fill_job(spec)
         _fill_patterns(spec)
         own = subtree(spec, "template", "metadata").get("labels")
@@ -339,6 +341,8 @@ class CronJobStrategy(BuiltinStrategy):
         spec.setdefault("successfulJobsHistoryLimit", 3)
         spec.setdefault("failedJobsHistoryLimit", 1)
         job: Tree = spec["jobTemplate"]["spec"]
+        # A disabled feature.
+        job.pop("scheduling", None)
         _fill_patterns(job)
         fill_template(job["template"])
 
