@@ -29,7 +29,7 @@ from steersman.apiserver.verbs.options import WriteOptions, write_options
 from steersman.apiserver.verbs.responses import answer_object
 from steersman.apiserver.verbs.update import Change
 from steersman.errors import UNREADABLE, ApiStatus, StatusDetails
-from steersman.golang import cannot_unmarshal, json_problem, json_type, printed_value
+from steersman.golang import cannot_unmarshal, json_type, printed_value
 from steersman.objects import GroupKind
 from steersman.objects.field_problems import invalid as invalid_field
 from steersman.patches import (
@@ -62,6 +62,8 @@ async def patch(context: VerbContext, request: ServerRequest) -> ServerResponse:
     body = read_body(request, context.limits.body)
     options = write_options(request, "PatchOptions")
     count_growth(request, form_of_patch, body)
+    # kube-apiserver rejects a text that is no JSON before it looks for the object.
+    await context.workers.run(lambda: _parse(body), size=len(body))
 
     def patched(current: Tree) -> Tree:
         # Parse again at each attempt: parts of a patch become parts of the object, which is consumed.
@@ -100,12 +102,7 @@ def _read_patch(definition: Definition, form: str, body: bytes, *, lenient: bool
     ``lenient``: kube-apiserver parses the text once less if unknown fields do not matter, so its message differs.
     """
     prefix = "" if lenient or form == STRATEGIC_MERGE_PATCH else "error decoding patch: "
-    try:
-        tree = _parse(body, prefix, "jsonPatchOp.value" if form == JSON_PATCH else "")
-    except RequestRejected:
-        if lenient and form == MERGE_PATCH:
-            raise bad_request("Invalid JSON Patch") from None
-        raise
+    tree = _parse(body)
     if form == JSON_PATCH:
         return _json_patch(tree, lenient=lenient)
     if tree is None and form == MERGE_PATCH:
@@ -122,12 +119,11 @@ def _read_patch(definition: Definition, form: str, body: bytes, *, lenient: bool
     return lambda current: apply_strategic_merge(current, cast("Tree", tree), schema)
 
 
-def _parse(body: bytes, prefix: str, untyped: str) -> Any:
+def _parse(body: bytes) -> Any:
     try:
-        tree = parse_json(body)
-    except (*UNREADABLE, PatchError) as error:
-        raise bad_request(f"{prefix}{json_problem(body, error, 'map[string]interface {}', untyped=untyped)}") from None
-    return tree
+        return parse_json(body)
+    except (*UNREADABLE, PatchError):
+        raise bad_request("invalid JSON patch") from None
 
 
 def _json_patch(tree: Any, *, lenient: bool) -> Patch:
