@@ -1,4 +1,4 @@
-"""CEL: the rules of CRDs (``x-kubernetes-validations``), compiled and applied as by kube-apiserver 1.36. Pure.
+"""CEL: the rules of CRDs (``x-kubernetes-validations``), compiled and applied as by kube-apiserver 1.37. Pure.
 
 Guarantees
 - `compile_rules` reports what the server reports when a CRD is created, with its messages: syntax, types, literals,

@@ -1,7 +1,7 @@
 """Estimate the maximum cost of an expression, from the sizes that its schema allows.
 
 Guarantees
-- `estimated` returns the number that kube-apiserver 1.36 compares with its limits when a CRD is created.
+- `estimated` returns the number that kube-apiserver 1.37 compares with its limits when a CRD is created.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The cost of calls at run time, by the sizes of their arguments and results.
 
 Guarantees
-- `charge_of` charges each function as kube-apiserver 1.36 does, so the limits on a rule and on an object stop the same
+- `charge_of` charges each function as kube-apiserver 1.37 does, so the limits on a rule and on an object stop the same
   rules here.
 """
 
