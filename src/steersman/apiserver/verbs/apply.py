@@ -54,7 +54,9 @@ def _read_yaml(body: bytes) -> tuple[Any, list[str]]:
     try:
         return read_yaml(body)
     except UnreadableYaml as error:
-        raise bad_request(f"error encoding patch: error converting YAML to JSON: {error}") from None
+        if body.lstrip().startswith(b"{"):
+            raise bad_request(f"error decoding patch: error converting YAML to JSON: {error}") from None
+        raise bad_request(f"error encoding patch: {error}") from None
 
 
 def read_intent(request: ServerRequest, body: bytes, options: WriteOptions) -> Tree:
