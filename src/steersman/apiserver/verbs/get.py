@@ -9,6 +9,7 @@ from steersman.apiserver.request import ServerRequest
 from steersman.apiserver.storage import Record
 from steersman.apiserver.verbs.options import read_version, version_of_get, wrong_version
 from steersman.apiserver.verbs.responses import answer_object
+from steersman.apiserver.verbs.undecodable import read_one
 from steersman.transport import ServerResponse
 from steersman.wire import first_values
 
@@ -31,7 +32,7 @@ async def read(context: VerbContext, request: ServerRequest) -> Record:
     record, _ = await context.storage.get(context.definition.storage_key(info.namespace, info.name))
     if record is None:
         raise not_found(context.definition.named, info.name)
-    return await context.readable(record)
+    return await read_one(context, record)
 
 
 def _version(context: VerbContext, text: str) -> int:
