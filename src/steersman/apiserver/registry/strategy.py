@@ -97,6 +97,10 @@ class Strategy:
         del obj
         return False
 
+    def counted_form(self, obj: Tree) -> Tree:
+        """The form of an object whose changes count as generations."""
+        return obj
+
     def default(self, obj: Tree) -> None:
         """Fill in the kind's defaults."""
 

@@ -22,7 +22,7 @@ from steersman.apiserver.errors import conflict, invalid, modified, not_found, u
 from steersman.apiserver.field_managers import forget_new_times, keep_readable, results_for
 from steersman.apiserver.forms import form_for
 from steersman.apiserver.registry.definition import Definition, Tree
-from steersman.apiserver.registry.metadata import validate_changed
+from steersman.apiserver.registry.metadata import validate_changed, wipe_system_fields
 from steersman.apiserver.registry.strategy import CHANGED, WHOLE, Strategy
 from steersman.apiserver.request import ServerRequest, read_body
 from steersman.apiserver.storage import Mismatch, Record
@@ -33,6 +33,7 @@ from steersman.apiserver.verbs.managed_fields import managed_update, small_enoug
 from steersman.apiserver.verbs.object_names import check_name, take_namespace
 from steersman.apiserver.verbs.options import WriteOptions, read_version, write_options
 from steersman.apiserver.verbs.responses import answer_object
+from steersman.apiserver.verbs.undecodable import read_for_write
 from steersman.objects import GroupKind
 from steersman.objects.field_problems import problem
 from steersman.patches import json_equal, quickly_equal
@@ -142,6 +143,7 @@ class Change:
 
         def admitted(metadata: Tree) -> None:
             _version_in(metadata)
+            wipe_system_fields(metadata)
             if not self._options.dry_run:
                 metadata.pop("resourceVersion", None)
 
@@ -156,7 +158,7 @@ class Change:
     async def _try(self, record: Record) -> Record:
         context, request, definition = self._context, self._request, self._context.definition
         size = self._size(record)
-        shown = await context.readable(record)
+        shown = await read_for_write(context, record)
         # Few computations: for each, the loop and a thread wait for each other.
         old, obj = await self._computed(lambda: self._changed(shown), size)
         managed = obj["metadata"].get("managedFields")
@@ -351,7 +353,8 @@ def _put_back(obj: Tree, old: Tree, name: str) -> None:
 
 
 def _is_new_generation(strategy: Strategy, obj: Tree, old: Tree) -> bool:
-    if _counted(obj, strategy.not_counted) != _counted(old, strategy.not_counted):
+    new, before = strategy.counted_form(obj), strategy.counted_form(old)
+    if _counted(new, strategy.not_counted) != _counted(before, strategy.not_counted):
         return True
     if not strategy.counts_annotations:
         return False

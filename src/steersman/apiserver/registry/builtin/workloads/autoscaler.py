@@ -54,6 +54,10 @@ class AutoscalerStrategy(BuiltinStrategy):
 
     counts_generations = True
 
+    def counted_form(self, obj: Tree) -> Tree:
+        """Its form in v2: v1 has some fields as annotations."""
+        return to_v2(obj)
+
     def default(self, obj: Tree) -> None:
         """Normalize the object to the form of its type. Keep empty policies: they are invalid, absent ones are not."""
         behavior = subtree(obj, "spec", "behavior")
