@@ -39,6 +39,7 @@ _STANDARD_FINALIZERS = frozenset({"kubernetes", ORPHAN, FOREGROUND})
 _SYSTEM = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink")
 _KNOWN = [field.encode_name for field in msgspec.structs.fields(WireMetadata)]
 _MANAGED = [field.encode_name for field in msgspec.structs.fields(WireManager)]
+_FORMAT = "RFC 1123"
 _LIMITS = (NEGATIVE, "must be greater than or equal to 1")
 _MANAGER_MAX, _SUBRESOURCE_MAX = 128, 256
 #: How many characters of owner references are printed in full.
@@ -164,9 +165,12 @@ def _validate_changed(definition: Definition, metadata: Tree, old: Tree, own: li
 
 
 def _declared_last(definition: Definition, problems: list[FieldProblem]) -> list[FieldProblem]:
-    """The problems that declared rules find, after all others."""
+    """Each problem of a built-in kind once; those that declared rules find, after all others."""
+    if not problems or definition.custom:
+        return problems
+    problems = list(dict.fromkeys(problems))
     pattern = definition.strategy.declared_fields
-    if pattern is None or not problems:
+    if pattern is None:
         return problems
     declared = {one: _as_declared(one) for one in problems if pattern.fullmatch(one.path)}
     late = dict.fromkeys(found for found in declared.values() if found is not None)
@@ -179,7 +183,7 @@ def _as_declared(one: FieldProblem) -> FieldProblem | None:
         return required(one.path)
     if one.message.endswith(IMMUTABLE):
         return invalid(one.path, None, IMMUTABLE)
-    return one if one.message.endswith(_LIMITS) else None
+    return one if one.message.endswith(_LIMITS) or _FORMAT in one.message else None
 
 
 def _knows_finalizers(definition: Definition) -> bool:

@@ -136,6 +136,9 @@ def _changed(obj: Tree, old: Tree, *, decides: bool = False, sets_certificate: b
             problems.append(forbidden("status.certificate", "updates may not set certificate content"))
         elif before:
             problems.append(forbidden("status.certificate", "updates may not modify existing certificate content"))
+    given = items(subtree(obj, "status"), "conditions")
+    if given != items(subtree(old, "status"), "conditions"):
+        return [*problems, CHANGED, *_both_decisions(given)]
     return [*problems, CHANGED]
 
 
@@ -191,9 +194,16 @@ def _condition_problems(conditions: list[Tree]) -> list[FieldProblem]:
             problems.append(required(f"{path}.status"))
         elif status not in allowed:
             problems.append(unsupported(f"{path}.status", status, allowed))
-        if type_ in _DECISIONS and seen & ({*_DECISIONS} - {type_}):
-            problems.append(invalid(_CONDITIONS, type_, "Approved and Denied conditions are mutually exclusive"))
         if type_ in seen:
             problems.append(duplicate(f"{path}.type", type_))
         seen.add(type_)
     return problems
+
+
+def _both_decisions(conditions: list[Tree]) -> list[FieldProblem]:
+    """A request is not approved and denied. A declared rule checks that, so its problem comes last."""
+    if not {*_DECISIONS} <= {one.get("type") for one in conditions}:
+        return []
+    names = [f'conditions[{{"type": "{type_}"}}]' for type_ in _DECISIONS]
+    detail = f"must specify at most one of: {', '.join(f'`{name}`' for name in names)}"
+    return [invalid(_CONDITIONS, f"{{{', '.join(names)}}}", detail)]

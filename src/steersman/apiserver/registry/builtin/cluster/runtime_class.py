@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from steersman.apiserver.registry.builtin.pods.resources import requirements
 from steersman.apiserver.registry.builtin.pods.scheduling import tolerations
 from steersman.apiserver.registry.builtin.pods.warnings import label_warnings
@@ -22,6 +24,8 @@ from steersman.schemas.names import dns_label
 
 class RuntimeClassStrategy(BuiltinStrategy):
     """How RuntimeClasses behave."""
+
+    declared_fields = re.compile("handler")
 
     def validate_create(self, obj: Tree) -> list[FieldProblem]:
         handler: str = obj.get("handler", "")
