@@ -13,12 +13,11 @@ from steersman.apiserver.registry.builtin.types.conditions import conditions
 from steersman.apiserver.registry.builtin.types.internal_form import printed
 from steersman.apiserver.registry.builtin.types.signers import is_kubernetes_signer, signer_name, user_annotations
 from steersman.apiserver.registry.builtin.types.trees import Tree, inner, items, subtree
-from steersman.golang import is_email, printed_duration
-from steersman.objects import parse_time
+from steersman.golang import is_email
+from steersman.objects import format_time, parse_time
 from steersman.objects.field_problems import (
     IMMUTABLE,
     FieldProblem,
-    Printed,
     each,
     invalid,
     invalid_without_value,
@@ -215,7 +214,7 @@ def _times(spec: Tree, status: Tree, leaf: Certificate) -> list[FieldProblem]:
     begin, end = leaf.not_valid_before_utc, leaf.not_valid_after_utc
     not_before, not_after, refresh = (parse_time(status[name]) for name in ("notBefore", "notAfter", "beginRefreshAt"))
     lifetime, longest = end - begin, spec["maxExpirationSeconds"]
-    shown = Printed(printed_duration(int(lifetime.total_seconds()) * 10**9))
+    shown = int(lifetime.total_seconds()) * 10**9
     for path, value, wrong, detail in (
         (
             _NOT_BEFORE,
@@ -245,8 +244,8 @@ def _times(spec: Tree, status: Tree, leaf: Certificate) -> list[FieldProblem]:
     return []
 
 
-def _time(value: datetime) -> Printed:
-    return Printed(value.strftime("%Y-%m-%d %H:%M:%S +0000 UTC"))
+def _time(value: datetime) -> str:
+    return format_time(value)
 
 
 def _rest(chain: str, blocks: list[PemBlock]) -> list[FieldProblem]:

@@ -82,4 +82,4 @@ def is_true(given: list[Tree], type_: str) -> bool:
 def printed_conditions(given: list[Tree]) -> Printed:
     """Conditions as a message prints them."""
     shown = [canonical(one, "meta.v1.Condition") for one in given]
-    return Printed(escape_html(msgspec.json.encode(shown or None).decode()))
+    return Printed(escape_html(msgspec.json.encode(shown).decode()))
