@@ -39,7 +39,8 @@ class RuntimeClassStrategy(BuiltinStrategy):
     def validate_update(self, obj: Tree, old: Tree) -> list[FieldProblem]:
         """Check that the handler does not change."""
         changed = unchanged("handler", obj.get("handler", ""), old.get("handler", ""))
-        return [WHOLE, *self.validate_create(obj), CHANGED, *changed]
+        # Declared rules report the change before what is wrong with the new one.
+        return [*changed, WHOLE, *self.validate_create(obj), CHANGED]
 
     def warnings(self, obj: Tree, old: Tree | None) -> list[str]:
         """Warnings about deprecated node labels."""
