@@ -29,7 +29,7 @@ from steersman.apiserver.verbs.options import WriteOptions, write_options
 from steersman.apiserver.verbs.responses import answer_object
 from steersman.apiserver.verbs.update import Change
 from steersman.errors import UNREADABLE, ApiStatus, StatusDetails
-from steersman.golang import cannot_unmarshal, json_type, printed_value
+from steersman.golang import cannot_unmarshal, json_problem, json_type, printed_value
 from steersman.objects import GroupKind
 from steersman.objects.field_problems import invalid as invalid_field
 from steersman.patches import (
@@ -50,6 +50,8 @@ Patch = Callable[[Tree], Any]
 
 _OF_CUSTOM = (JSON_PATCH, MERGE_PATCH, APPLY_PATCH)
 _REJECTED = "the server rejected our request due to an error in our request"
+#: How the message about a valid text begins whose values do not fit.
+_VALID = "json: cannot unmarshal"
 
 
 async def patch(context: VerbContext, request: ServerRequest) -> ServerResponse:
@@ -63,7 +65,7 @@ async def patch(context: VerbContext, request: ServerRequest) -> ServerResponse:
     options = write_options(request, "PatchOptions")
     count_growth(request, form_of_patch, body)
     # kube-apiserver rejects a text that is no JSON before it looks for the object.
-    await context.workers.run(lambda: _parse(body), size=len(body))
+    await context.workers.run(lambda: _check_json(body), size=len(body))
 
     def patched(current: Tree) -> Tree:
         # Parse again at each attempt: parts of a patch become parts of the object, which is consumed.
@@ -102,7 +104,12 @@ def _read_patch(definition: Definition, form: str, body: bytes, *, lenient: bool
     ``lenient``: kube-apiserver parses the text once less if unknown fields do not matter, so its message differs.
     """
     prefix = "" if lenient or form == STRATEGIC_MERGE_PATCH else "error decoding patch: "
-    tree = _parse(body)
+    try:
+        tree = _parse(body, prefix, "jsonPatchOp.value" if form == JSON_PATCH else "")
+    except RequestRejected as refused:
+        if lenient and form == MERGE_PATCH and refused.status.message.startswith(_VALID):
+            raise bad_request("Invalid JSON Patch") from None
+        raise
     if form == JSON_PATCH:
         return _json_patch(tree, lenient=lenient)
     if tree is None and form == MERGE_PATCH:
@@ -119,11 +126,21 @@ def _read_patch(definition: Definition, form: str, body: bytes, *, lenient: bool
     return lambda current: apply_strategic_merge(current, cast("Tree", tree), schema)
 
 
-def _parse(body: bytes) -> Any:
+def _check_json(body: bytes) -> None:
+    """Reject a text that is no JSON; other problems of it are found later."""
+    try:
+        _parse(body, _VALID)
+    except RequestRejected as refused:
+        if not refused.status.message.startswith(_VALID):
+            raise
+
+
+def _parse(body: bytes, prefix: str, untyped: str = "") -> Any:
     try:
         return parse_json(body)
-    except (*UNREADABLE, PatchError):
-        raise bad_request("invalid JSON patch") from None
+    except (*UNREADABLE, PatchError) as error:
+        why = json_problem(body, error, "map[string]interface {}", untyped=untyped)
+        raise bad_request(f"{prefix}{why}" if why.startswith(_VALID) else "invalid JSON patch") from None
 
 
 def _json_patch(tree: Any, *, lenient: bool) -> Patch:
