@@ -40,6 +40,7 @@ _SYSTEM = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriod
 _KNOWN = [field.encode_name for field in msgspec.structs.fields(WireMetadata)]
 _MANAGED = [field.encode_name for field in msgspec.structs.fields(WireManager)]
 _FORMAT = "RFC 1123"
+_LIMIT_REASONS = frozenset({"FieldValueNotSupported", "FieldValueTooMany"})
 _LIMITS = (NEGATIVE, "must be greater than or equal to 1")
 _MANAGER_MAX, _SUBRESOURCE_MAX = 128, 256
 #: How many characters of owner references are printed in full.
@@ -183,7 +184,8 @@ def _as_declared(one: FieldProblem) -> FieldProblem | None:
         return required(one.path)
     if one.message.endswith(IMMUTABLE):
         return invalid(one.path, None, IMMUTABLE)
-    return one if one.message.endswith(_LIMITS) or _FORMAT in one.message else None
+    is_limit = one.reason in _LIMIT_REASONS or one.message.endswith(_LIMITS)
+    return one if is_limit or _FORMAT in one.message else None
 
 
 def _knows_finalizers(definition: Definition) -> bool:
@@ -250,22 +252,19 @@ def _labels_and_annotations(metadata: Tree) -> list[FieldProblem]:
 def _owners(owners: Iterable[Tree]) -> list[FieldProblem]:
     problems: list[FieldProblem] = []
     controller = printed_all = ""
-    for owner in owners:
-        if len(problems) >= PROBLEMS_MAX:
-            break
-        where = "metadata.ownerReferences"
-        if owner["apiVersion"].count("/") > 1 or not owner["apiVersion"].rpartition("/")[2]:
-            problems.append(
-                problem(f"{where}.apiVersion", "FieldValueInvalid", owner["apiVersion"], "version must not be empty")
-            )
+    where = "metadata.ownerReferences"
+    for index, owner in until_enough(owners, problems):
+        path, version = f"{where}[{index}]", owner["apiVersion"]
+        if version and (version.count("/") > 1 or not version.rpartition("/")[2]):
+            problems.append(invalid(f"{path}.apiVersion", version, "must be <group>/<version> or <version>"))
         problems += [
-            problem(f"{where}.{name}", "FieldValueInvalid", "", "must not be empty")
-            for name in ("kind", "name", "uid")
+            required(f"{path}.{name}", "must not be empty")
+            for name in ("apiVersion", "kind", "name", "uid")
             if not owner[name]
         ]
-        if owner["apiVersion"] == "v1" and owner["kind"] == "Event":
+        if version == "v1" and owner["kind"] == "Event":
             printed = msgspec.json.encode(_ordered(owner)).decode()
-            problems.append(invalid(where, Printed(printed), "/v1, Kind=Event is disallowed from being an owner"))
+            problems.append(invalid(path, Printed(printed), "/v1, Kind=Event is disallowed from being an owner"))
         if owner.get("controller"):
             this = f"{owner['kind']}/{owner['name']}"
             if controller:
