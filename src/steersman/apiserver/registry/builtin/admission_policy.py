@@ -93,6 +93,7 @@ class PolicyStrategy(BuiltinStrategy):
 class PolicyBindingStrategy(BuiltinStrategy):
     """How ValidatingAdmissionPolicyBindings behave."""
 
+    declared_fields = re.compile(r"spec\.validationActions")
     judges_metadata = judges_metadata_of_status = knows_finalizers = False
     unconditional_update = False
     counts_generations = True
