@@ -35,7 +35,10 @@ def element_of(value: Any, key: Any) -> Maybe:
     items = cast("list[Any]", value)
     if not 0 <= at < len(items):
         return NOTHING
-    return Maybe(items[at] if isinstance(value, list) else value.get(at))
+    found = items[at] if isinstance(value, list) else value.get(at)
+    if type(found) is CelError:
+        raise found
+    return Maybe(found)
 
 
 def holds(holder: Any, value: Any) -> bool:
