@@ -26,6 +26,7 @@ from steersman.apiserver.verbs.allocation import remove
 from steersman.apiserver.verbs.deletion_rules import check_preconditions, decide, refuse_lost_version
 from steersman.apiserver.verbs.options import DeleteOptions, delete_options
 from steersman.apiserver.verbs.responses import answer_object
+from steersman.apiserver.verbs.unsafe_deletion import delete_unreadable
 from steersman.errors import ApiStatus, StatusDetails
 from steersman.patches import quickly_equal
 from steersman.transport import ServerResponse
@@ -45,6 +46,8 @@ async def delete(context: VerbContext, request: ServerRequest) -> ServerResponse
     """Answer a DELETE of an object."""
     form = form_for(context.definition, request)
     options = await read_options(context, request)
+    if options.ignore_store_read_error_with_cluster_breaking_potential:
+        return await delete_unreadable(context, request, options)
     info = request.info
     namespace = info.namespace if context.definition.namespaced else ""
     outcome = await delete_object(context, request, namespace, info.name, options)
@@ -63,7 +66,8 @@ async def read_options(context: VerbContext, request: ServerRequest) -> DeleteOp
 
     options = await context.workers.run(options_read, size=request.size)
     warning = context.definition.strategy.deletion_warning
-    if warning and options.propagation_policy is None and options.orphan_dependents is None:
+    unsafe = options.ignore_store_read_error_with_cluster_breaking_potential
+    if warning and not unsafe and options.propagation_policy is None and options.orphan_dependents is None:
         request.warn(warning)
     return options
 
