@@ -391,7 +391,7 @@ class _Compiler:
         def either(frame: Frame) -> Any:
             value = target(frame)
             if not isinstance(value, Maybe):
-                return value
+                raise no_overload()
             if value.held:
                 return value.held[0] if function == "orValue" else value
             return other(frame)

@@ -159,7 +159,9 @@ class _Parser:
         optional = self._optional(dot)
         name = self._tokens[self._next]
         if name.kind == "escaped":
-            raise Refused(name.at, "unsupported syntax: '`'")
+            self._next += 1
+            field = name.text[1:-1]
+            return Call(dot.at, "_?._", [node, Literal(name.at, field)]) if optional else Select(dot.at, node, field)
         if name.kind != "name":
             expected = "IDENTIFIER" if name.kind == "sign" and name.text in {"true", "false", "null"} else ""
             if expected:
