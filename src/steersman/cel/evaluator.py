@@ -150,7 +150,7 @@ class _Compiler:
 
     def _ident(self, node: Ident) -> Step:
         name = node.name.removeprefix(".")
-        slot = self._variables.slot_of(name)
+        slot = self._variables.slot_of(node.name)
         if slot is not None:
 
             def from_slot(frame: Frame) -> Any:
