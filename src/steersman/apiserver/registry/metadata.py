@@ -173,17 +173,20 @@ def _declared_last(definition: Definition, problems: list[FieldProblem]) -> list
     pattern = definition.strategy.declared_fields
     if pattern is None:
         return problems
-    declared = {one: _as_declared(one) for one in problems if pattern.fullmatch(one.path)}
+    fixed = {one.path for one in problems if one.message.endswith(IMMUTABLE)}
+    declared = {one: _as_declared(one, changed=one.path in fixed) for one in problems if pattern.fullmatch(one.path)}
     late = dict.fromkeys(found for found in declared.values() if found is not None)
     return [one for one in problems if declared.get(one) is None] + list(late)
 
 
-def _as_declared(one: FieldProblem) -> FieldProblem | None:
-    """A problem as a declared rule reports it; None if none does."""
+def _as_declared(one: FieldProblem, *, changed: bool) -> FieldProblem | None:
+    """A problem as a declared rule reports it; None if none does, as about the form of a field that must not change."""
     if one.reason == "FieldValueRequired":
         return required(one.path)
     if one.message.endswith(IMMUTABLE):
         return invalid(one.path, None, IMMUTABLE)
+    if changed:
+        return None
     is_limit = one.reason in _LIMIT_REASONS or one.message.endswith(_LIMITS)
     return one if is_limit or _FORMAT in one.message else None
 
