@@ -26,6 +26,7 @@ from steersman.apiserver.verbs.allocation import remove
 from steersman.apiserver.verbs.deletion_rules import check_preconditions, decide, refuse_lost_version
 from steersman.apiserver.verbs.options import DeleteOptions, delete_options
 from steersman.apiserver.verbs.responses import answer_object
+from steersman.apiserver.verbs.undecodable import read_one
 from steersman.apiserver.verbs.unsafe_deletion import delete_unreadable
 from steersman.errors import ApiStatus, StatusDetails
 from steersman.patches import quickly_equal
@@ -106,7 +107,7 @@ def _blank(context: VerbContext) -> Record:
 
 async def _try(context: VerbContext, request: ServerRequest, record: Record, options: DeleteOptions) -> Outcome:
     definition, strategy = context.definition, context.definition.strategy
-    record = await context.readable(record)
+    record = await read_one(context, record)
     obj, old = decode_served(definition, record), decode_served(definition, record)
     metadata: Tree = old["metadata"]
     check_preconditions(definition, old, record, options)
