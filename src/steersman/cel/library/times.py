@@ -26,8 +26,6 @@ _MOMENT: Final = re.compile(
 )
 #: More digits than any duration has; Python cannot convert thousands.
 _DIGITS_MAX: Final = 30
-#: Minutes of an hour.
-_MINUTES: Final = 60
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -112,8 +110,6 @@ def _zone(name: str) -> timezone | ZoneInfo:
             offset = int(hours) * 60 + (-int(minutes) if name.startswith("-") else int(minutes))
         except ValueError as error:
             raise CelError(f'strconv.Atoi: parsing "{hours}": invalid syntax') from error
-        if not 0 <= int(minutes) < _MINUTES:
-            raise CelError(f"timezone offset minutes out of range [0, 59]: {name}")
         try:
             return timezone(timedelta(minutes=offset))
         except (ValueError, OverflowError) as error:
