@@ -30,7 +30,7 @@ from steersman.cel.values import (
     map_size,
     no_overload,
 )
-from steersman.golang import base64_problem, deeply_equal, quoted
+from steersman.golang import base64_problem, deeply_equal, printed_number, quoted
 
 _GO_TYPES: Final = {
     bool: "bool",
@@ -272,7 +272,9 @@ class ListData(Listing):
         shape = self._items
         return iter([_seen_or_error(item, shape) for item in self.raw])
 
-    def get(self, index: int) -> Any:
+    def get(self, index: Any) -> Any:
+        if type(index) is not int:
+            raise CelError(f"unsupported index: {printed_number(index)}")
         if not 0 <= index < len(self.raw):
             raise CelError(f"index out of bounds: {index}")
         return seen(self.raw[index], self._items)

@@ -94,9 +94,11 @@ class Listing:
     """A list in the validated object."""
 
     __slots__ = ()
+    #: Whether ``x in list`` fails if an item cannot be compared and no other is equal.
+    search_raises = True
 
-    def get(self, index: int) -> Any:
-        """One item."""
+    def get(self, index: Any) -> Any:
+        """One item, by an index within the list: an int, or another number without a fraction."""
         raise NotImplementedError
 
     def __len__(self) -> int:
@@ -267,9 +269,18 @@ def _maps_equal(one: dict[Any, Any], two: Any) -> bool:
     if not isinstance(two, dict | Mapped) or len(one) != map_size(two):
         return False
     for key, value in one.items():
-        other = map_find(two, key)
-        if not other.held or not equal(value, other.held[0]):
+        try:
+            other = map_find(two, key)
+        except CelError:
             return False
+        if not other.held:
+            return False
+        try:
+            if not equal(value, other.held[0]):
+                return False
+        except CelError:
+            # As in a list: values that cannot be compared do not differ.
+            continue
     return True
 
 
