@@ -37,6 +37,12 @@ if TYPE_CHECKING:
         NotDisjunction as NotDisjunction,
         disjoined_calls as disjoined_calls,
     )
+    from steersman.cel.typed_data import (
+        TypedList as TypedList,
+        TypedObject as TypedObject,
+        typed as typed,
+        untyped as untyped,
+    )
     from steersman.cel.values import CelError as CelError, MadeObject as MadeObject
     from steersman.cel.verdicts import RuleVerdict as RuleVerdict
 else:
@@ -54,6 +60,7 @@ else:
             ],
             "steersman.cel.rule_node": ["has_rules"],
             "steersman.cel.rules": ["Rules", "compile_rules", "rules_of"],
+            "steersman.cel.typed_data": ["TypedList", "TypedObject", "typed", "untyped"],
             "steersman.cel.values": ["CelError", "MadeObject"],
             "steersman.cel.verdicts": ["RuleVerdict"],
         },

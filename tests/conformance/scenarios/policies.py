@@ -106,7 +106,97 @@ EXPRESSIONS = {
     "delete": "request.operation != 'DELETE' || oldObject.metadata.name != 'a'",
 }
 
+#: Expressions that show whether an object has Go's types: comparisons of lists and maps with other values, keys of other types.
+TYPED = (
+    "object.data == 1",
+    "object.data != 1",
+    "!(1 == object.data)",
+    "object.data == null",
+    "object.data != null",
+    "object.data == {'key': 'value'}",
+    "object.data == {'key': 1}",
+    "object.data == {'key': 'value', 'x': 'y'}",
+    "{'key': 'value'} == object.data",
+    "{'a': object.data} == {'a': 1}",
+    "[object.data] == [1]",
+    "object == oldObject",
+    "object.metadata == {'name': 'b'}",
+    "object.metadata == 'b'",
+    "object.metadata.labels == []",
+    "object.metadata.labels in [1, object.metadata.labels]",
+    "object.metadata.finalizers == 'a'",
+    "object.metadata.finalizers == ['example.com/a', 'example.com/b']",
+    "object.metadata.finalizers == ['example.com/a', 1]",
+    "object.metadata.finalizers == [[], 'example.com/b']",
+    "object.metadata.finalizers == {}",
+    "'example.com/a' in object.metadata.finalizers",
+    "1 in object.metadata.finalizers",
+    "object.metadata.finalizers + [1] == ['example.com/a', 'example.com/b', 1]",
+    "object.metadata.finalizers + [] == 1",
+    "[] + object.metadata.finalizers == 1",
+    "object.metadata.finalizers[0] == 'x'",
+    "object.metadata.finalizers[1.0] == 'x'",
+    "object.metadata.finalizers[1u] == 'x'",
+    "object.metadata.finalizers[2.0] == 'x'",
+    "object.metadata.finalizers['a'] == 'x'",
+    "1 in object.data",
+    "object.data[1] == 'x'",
+    "object.data[true] == 'x'",
+    "object.data[1.5] == 'x'",
+    "object.data['none'] == 'x'",
+    "dyn(request.userInfo) == dyn(1)",
+    "dyn(request.userInfo.groups) == dyn(1)",
+    "dyn(request.kind) == dyn({'group': '', 'version': 'v1', 'kind': 1})",
+    "dyn(request.kind) == dyn({'group': '', 'version': 'v1', 'kind': 'ConfigMap'})",
+    "dyn(request) == dyn({})",
+    "request.options == 1",
+    "object.metadata.managedFields[0].fieldsV1 == 1",
+    "dyn(namespaceObject) == dyn(1)",
+    "dyn(namespaceObject.metadata.labels) == dyn(1)",
+    "dyn(namespaceObject.spec) == dyn({'finalizers': 1})",
+    "dyn(namespaceObject.spec) != dyn({'finalizers': 1})",
+    "dyn(namespaceObject) == dyn({'apiVersion': 1, 'kind': 1, 'metadata': 1, 'spec': 1, 'status': 1})",
+    "type(object) == map && type(object.data) == map && type(object.metadata.finalizers) == list",
+    "size(object.metadata.finalizers) == 1",
+    "object.metadata.finalizers.map(each, each) == 1",
+    "object.metadata.finalizers.filter(each, each == 1) == []",
+    "object.metadata.finalizers.exists(each, each == [])",
+    "object.data.exists(key, object.data[key] == {})",
+    "params.data == 1",
+    "params.data == object.data",
+    "params == object",
+)
+
+VALUES = {"name": "values", "parameterNotFoundAction": "Deny"}
+
 SCENARIOS = [
+    *[
+        scenario(
+            f"types-{number}",
+            ROWS,
+            post(CM, configmap("values", {"key": "value"})),
+            # Warnings show all that fail, and how. They are cut after 4 KiB.
+            *installed(
+                *expressions,
+                paramKind={"apiVersion": "v1", "kind": "ConfigMap"},
+                bound=[
+                    binding("Warn", name="{free}w", paramRef=VALUES),
+                    binding(paramRef=VALUES, matchResources={"objectSelector": {"matchLabels": {"ready": "yes"}}}),
+                ],
+            ),
+            post(CM, configmap("b", {"key": "value"}, labels={"x": "y"}, finalizers=["example.com/a", "example.com/b"])),
+            *removed("{free}", "{free}w"),
+        )
+        for number, expressions in enumerate(TYPED[at : at + 12] for at in range(0, len(TYPED), 12))
+    ],
+    scenario(
+        "types-in-conditions",
+        ROWS,
+        *installed("true", matchConditions=[{"name": "a", "expression": "object.metadata.name == 'ready' || object.metadata.finalizers == 1"}, {"name": "b", "expression": "object.metadata.name != 'free'"}]),
+        post(CM, configmap("b", finalizers=["example.com/a"])),
+        post(CM, configmap("free", finalizers=["example.com/a"])),
+        *removed(),
+    ),
     *[
         scenario(
             f"expression-{name}",

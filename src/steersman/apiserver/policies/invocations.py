@@ -11,6 +11,7 @@ from steersman.apiserver.policies.stored_policies import Binding, BoundPolicy
 from steersman.apiserver.registry import ResourceRegistry
 from steersman.apiserver.registry.definition import Definition
 from steersman.apiserver.webhooks.matches import Subject
+from steersman.apiserver.webhooks.variables import typed_object
 
 
 class Invocation(NamedTuple):
@@ -46,5 +47,7 @@ async def invocations(registry: ResourceRegistry, bound: BoundPolicy[Any], subje
         except (InvalidParams, RequestRejected) as problem:
             found.append(Invocation(binding, problem=f"failed to configure binding: {problem}"))
             continue
+        if definition is not None:
+            params = [typed_object(param, definition) for param in params]
         found += [Invocation(binding, target, param) for param in params]
     return found
