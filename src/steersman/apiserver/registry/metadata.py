@@ -23,6 +23,7 @@ from steersman.objects.field_problems import (
     FieldProblem,
     Printed,
     enough,
+    forbidden,
     invalid,
     problem,
     required,
@@ -183,6 +184,8 @@ def _as_declared(one: FieldProblem, *, changed: bool) -> FieldProblem | None:
     """A problem as a declared rule reports it; None if none does, as about the form of a field that must not change."""
     if one.reason == "FieldValueRequired":
         return required(one.path)
+    if one.reason == "FieldValueForbidden":
+        return forbidden(one.path)
     if one.message.endswith(IMMUTABLE):
         return invalid(one.path, None, IMMUTABLE)
     if changed:

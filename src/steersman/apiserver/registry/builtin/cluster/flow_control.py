@@ -193,7 +193,7 @@ def _url(url: str) -> list[str]:
 class PriorityLevelConfigurationStrategy(_FlowControlStrategy):
     """How PriorityLevelConfigurations behave."""
 
-    declared_fields = re.compile(r"spec\.limited(\.limitResponse\.queuing)?")
+    declared_fields = re.compile(r"spec\.(exempt|limited(\.limitResponse\.queuing)?)")
 
     def fill(self, obj: Tree) -> None:
         spec: Tree = obj["spec"]
