@@ -23,6 +23,12 @@ from steersman.cel.field_names import escape as escape
 from steersman.cel.formats import enforced_format as enforced_format, matches_format as matches_format
 
 if TYPE_CHECKING:
+    from steersman.cel.data.typed_data import (
+        TypedList as TypedList,
+        TypedObject as TypedObject,
+        typed as typed,
+        untyped as untyped,
+    )
     from steersman.cel.environment import (
         Budget as Budget,
         BudgetExceeded as BudgetExceeded,
@@ -36,12 +42,6 @@ if TYPE_CHECKING:
         CallArgument as CallArgument,
         NotDisjunction as NotDisjunction,
         disjoined_calls as disjoined_calls,
-    )
-    from steersman.cel.typed_data import (
-        TypedList as TypedList,
-        TypedObject as TypedObject,
-        typed as typed,
-        untyped as untyped,
     )
     from steersman.cel.values import CelError as CelError, MadeObject as MadeObject
     from steersman.cel.verdicts import RuleVerdict as RuleVerdict
@@ -60,7 +60,7 @@ else:
             ],
             "steersman.cel.rule_node": ["has_rules"],
             "steersman.cel.rules": ["Rules", "compile_rules", "rules_of"],
-            "steersman.cel.typed_data": ["TypedList", "TypedObject", "typed", "untyped"],
+            "steersman.cel.data.typed_data": ["TypedList", "TypedObject", "typed", "untyped"],
             "steersman.cel.values": ["CelError", "MadeObject"],
             "steersman.cel.verdicts": ["RuleVerdict"],
         },

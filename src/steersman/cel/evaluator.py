@@ -15,7 +15,7 @@ from typing import Any, Final, cast
 from steersman.cel.access import element_of, field_of, holds, optional_field_of, shown_key
 from steersman.cel.comprehensions import Variables, compile_fold
 from steersman.cel.costs.runtime import charge_of
-from steersman.cel.data import ObjectData
+from steersman.cel.data.schema_data import ObjectData
 from steersman.cel.execution import Frame, Program, Step
 from steersman.cel.field_names import unescape
 from steersman.cel.library.functions import CONVERSIONS, FUNCTIONS, guarded

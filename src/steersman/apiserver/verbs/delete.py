@@ -23,11 +23,11 @@ from steersman.apiserver.registry.definition import Tree
 from steersman.apiserver.request import ServerRequest, read_body
 from steersman.apiserver.storage import Mismatch, Record
 from steersman.apiserver.verbs.allocation import remove
+from steersman.apiserver.verbs.corrupt_objects.read_errors import read_one
+from steersman.apiserver.verbs.corrupt_objects.unsafe_deletion import delete_unreadable
 from steersman.apiserver.verbs.deletion_rules import check_preconditions, decide, refuse_lost_version
 from steersman.apiserver.verbs.options import DeleteOptions, delete_options
 from steersman.apiserver.verbs.responses import answer_object
-from steersman.apiserver.verbs.undecodable import read_one
-from steersman.apiserver.verbs.unsafe_deletion import delete_unreadable
 from steersman.errors import ApiStatus, StatusDetails
 from steersman.patches import quickly_equal
 from steersman.transport import ServerResponse

@@ -16,8 +16,8 @@ from steersman.apiserver.registry.definition import Definition, Tree
 from steersman.apiserver.registry.metadata import FOREGROUND, ORPHAN
 from steersman.apiserver.registry.strategy import Strategy
 from steersman.apiserver.storage import Record
+from steersman.apiserver.verbs.object_names import engine_key
 from steersman.apiserver.verbs.options import DeleteOptions, Preconditions
-from steersman.apiserver.verbs.update import engine_key
 from steersman.objects import format_time, parse_time
 
 _OWN_WORDS = frozenset({("", "Namespace"), ("apiextensions.k8s.io", "CustomResourceDefinition")})

@@ -7,9 +7,9 @@ from steersman.apiserver.errors import bad_request, not_found, too_large_resourc
 from steersman.apiserver.forms import form_for
 from steersman.apiserver.request import ServerRequest
 from steersman.apiserver.storage import Record
+from steersman.apiserver.verbs.corrupt_objects.read_errors import read_one
 from steersman.apiserver.verbs.options import read_version, version_of_get, wrong_version
 from steersman.apiserver.verbs.responses import answer_object
-from steersman.apiserver.verbs.undecodable import read_one
 from steersman.transport import ServerResponse
 from steersman.wire import first_values
 

@@ -10,7 +10,6 @@ Guarantees
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import msgspec
 
@@ -27,13 +26,13 @@ from steersman.apiserver.registry.strategy import CHANGED, WHOLE, Strategy
 from steersman.apiserver.request import ServerRequest, read_body
 from steersman.apiserver.storage import Mismatch, Record
 from steersman.apiserver.verbs.allocation import allocated, remove
+from steersman.apiserver.verbs.corrupt_objects.read_errors import read_for_write
 from steersman.apiserver.verbs.create import create_object
 from steersman.apiserver.verbs.duplicate_owners import warn_of_duplicate_owners
 from steersman.apiserver.verbs.managed_fields import managed_update, small_enough
-from steersman.apiserver.verbs.object_names import check_name, take_namespace
+from steersman.apiserver.verbs.object_names import check_name, engine_key, take_namespace
 from steersman.apiserver.verbs.options import WriteOptions, read_version, write_options
 from steersman.apiserver.verbs.responses import answer_object
-from steersman.apiserver.verbs.undecodable import read_for_write
 from steersman.objects import GroupKind
 from steersman.objects.field_problems import problem
 from steersman.patches import json_equal, quickly_equal
@@ -399,23 +398,3 @@ def _is_stored(definition: Definition, record: Record, value: bytes) -> bool:
     if _is_read_as_stored(definition, record):
         return False
     return json_equal(msgspec.json.decode(value), msgspec.json.decode(record.value))
-
-
-#: Resources that kube-apiserver stores under other names.
-_ENGINE_NAMES: dict[tuple[str, str], str] = {
-    ("", "services"): "services/specs",
-    ("", "endpoints"): "services/endpoints",
-    ("", "nodes"): "minions",
-    ("", "replicationcontrollers"): "controllers",
-    ("networking.k8s.io", "ingresses"): "ingress",
-    ("policy", "podsecuritypolicies"): "podsecuritypolicy",
-}
-
-
-def engine_key(definition: Definition, namespace: str, name: str) -> str:
-    """The storage key of an object in kube-apiserver, as in some of its messages."""
-    group, resource = definition.gvk.group, definition.resource
-    kept: Any = _ENGINE_NAMES.get((group, resource))
-    if kept is None:
-        kept = f"{group}/{resource}" if definition.custom or group.startswith("api") else resource
-    return f"/registry/{kept}/{namespace}/{name}" if definition.namespaced else f"/registry/{kept}/{name}"

@@ -15,8 +15,8 @@ from steersman.apiserver.identity import Access
 from steersman.apiserver.request import ServerRequest
 from steersman.apiserver.storage import Mismatch, Record
 from steersman.apiserver.verbs.allocation import remove
+from steersman.apiserver.verbs.object_names import engine_key
 from steersman.apiserver.verbs.options import UNSAFE, DeleteOptions
-from steersman.apiserver.verbs.update import engine_key
 from steersman.errors import ApiStatus, StatusDetails
 from steersman.transport import ServerResponse
 
