@@ -181,10 +181,6 @@ class ApiServer:
             self.registry.add(definition)
         self._guard_roles()
         self.admission.add(*builtin_plugins(plugins, {each.resource for each in self.registry if not each.custom}))
-        if self.registry.any_version("certificates.k8s.io", "podcertificaterequests") is not None:
-            from steersman.apiserver.admission.signer_permissions import PodCertificatePermission  # noqa: PLC0415 - rarely served
-
-            self.admission.add(PodCertificatePermission())
         self.admission.add(UnsupportedFeatures(), DefinitionLifecycle(self.custom_resources))
         self.admission.add(*options.get("admission", ()))
         if "ResourceQuota" in plugins:

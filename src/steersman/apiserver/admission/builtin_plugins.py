@@ -65,6 +65,7 @@ STORED_PLUGINS = (
 )
 #: ResourceQuota is called last.
 _KNOWN = (*BUILTIN_PLUGINS, *STORED_PLUGINS, "ResourceQuota")
+_ALWAYS = BuiltinPlugin("signer_permissions.PodCertificatePermission", "podcertificaterequests")
 #: Off by default, so that a test can create Pods without creating service accounts first.
 _OFF = frozenset({"ServiceAccount"})
 
@@ -95,8 +96,10 @@ def _names(verb: str, names: Iterable[str]) -> frozenset[str]:
 def builtin_plugins(names: Iterable[str], served: Iterable[str]) -> list[Plugin]:
     """The plugins with these names that have an effect on a server of the ``served`` resources, in their order."""
     chosen, resources = frozenset(names), frozenset(served)
-    return [
+    found = [
         each.make()
         for name, each in BUILTIN_PLUGINS.items()
         if name in chosen and not resources.isdisjoint(each.resources.split())
     ]
+    # A check that kube-apiserver makes whatever plugins are chosen.
+    return found + [_ALWAYS.make()] * ("podcertificaterequests" in resources)
