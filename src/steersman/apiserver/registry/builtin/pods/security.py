@@ -121,7 +121,7 @@ def pod_context(path: str, spec: Tree) -> list[FieldProblem]:
     problems += seccomp(f"{path}.seccompProfile", context.get("seccompProfile"))
     problems += app_armor(f"{path}.appArmorProfile", context.get("appArmorProfile"))
     problems += _one_of(path, context, "supplementalGroupsPolicy", ("Merge", "Strict"))
-    return problems + _one_of(path, context, "seLinuxChangePolicy", ("Recursive",))
+    return problems + _one_of(path, context, "seLinuxChangePolicy", ("MountOption", "Recursive"))
 
 
 def shared_processes(path: str, spec: Tree) -> list[FieldProblem]:
