@@ -176,6 +176,8 @@ def _declared_last(definition: Definition, problems: list[FieldProblem]) -> list
         return problems
     fixed = {one.path for one in problems if one.message.endswith(IMMUTABLE)}
     declared = {one: _as_declared(one, changed=one.path in fixed) for one in problems if pattern.fullmatch(one.path)}
+    if not definition.strategy.declares_forms:
+        declared = {one: found for one, found in declared.items() if _FORMAT not in one.message}
     late = dict.fromkeys(found for found in declared.values() if found is not None)
     return [one for one in problems if declared.get(one) is None] + list(late)
 

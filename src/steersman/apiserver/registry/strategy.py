@@ -77,6 +77,8 @@ class Strategy:
     #: The fields that kube-apiserver's declared rules check: a missing, changed or negative value comes last, and without
     #: details.
     declared_fields: re.Pattern[str] | None = None
+    #: Whether those rules check the form of names too.
+    declares_forms = True
     #: Whether the names of finalizers are validated.
     knows_finalizers = True
     #: Whether objects need scarce values, see `allocate`.

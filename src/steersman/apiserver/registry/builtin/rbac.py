@@ -88,6 +88,7 @@ class BindingStrategy(BuiltinStrategy):
     """How RoleBindings and ClusterRoleBindings behave."""
 
     declared_fields = re.compile(r"(roleRef|subjects\[\d+\])\.name")
+    declares_forms = False
 
     names = "path"
     create_on_update = True
