@@ -57,7 +57,7 @@ class ControllerRevision(Object, group="apps", version="v1", plural="controllerr
     data: Any
     """Data is the serialized representation of the state."""
 
-    revision: int | None = None
+    revision: int
     """Revision indicates the revision of the state represented by Data."""
 
 
@@ -88,10 +88,10 @@ class DaemonSetCondition(Struct):
     reason: str | None = None
     """The reason for the condition's last transition."""
 
-    status: str | None = None
+    status: str
     """Status of the condition, one of True, False, Unknown."""
 
-    type: str | None = None
+    type: str
     """Type of DaemonSet condition."""
 
 
@@ -217,10 +217,10 @@ class DeploymentCondition(Struct):
     reason: str | None = None
     """The reason for the condition's last transition."""
 
-    status: str | None = None
+    status: str
     """Status of the condition, one of True, False, Unknown."""
 
-    type: str | None = None
+    type: str
     """Type of deployment condition."""
 
 
@@ -352,10 +352,10 @@ class ReplicaSetCondition(Struct):
     reason: str | None = None
     """The reason for the condition's last transition."""
 
-    status: str | None = None
+    status: str
     """Status of the condition, one of True, False, Unknown."""
 
-    type: str | None = None
+    type: str
     """Type of replica set condition."""
 
 
@@ -519,10 +519,10 @@ class StatefulSetCondition(Struct):
     reason: str | None = None
     """The reason for the condition's last transition."""
 
-    status: str | None = None
+    status: str
     """Status of the condition, one of True, False, Unknown."""
 
-    type: str | None = None
+    type: str
     """Type of statefulset condition."""
 
 
