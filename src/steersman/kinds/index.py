@@ -205,6 +205,7 @@ PACKAGES: Final[dict[str, str]] = {
     "io.k8s.apimachinery.pkg.api.resource": "meta_v1",
     "io.k8s.apimachinery.pkg.runtime": "meta_v1",
     "io.k8s.apimachinery.pkg.util.intstr": "meta_v1",
+    "io.k8s.api.scheduling.v1alpha3": "batch_v1",
 }
 
 #: Module -> its kinds.
