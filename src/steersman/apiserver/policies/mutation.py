@@ -59,7 +59,7 @@ class MutatingPolicies(Plugin):
         problems: list[_Problem] = []
         # Policies are chosen by the object before all mutations.
         for each in bound:
-            for binding, target, param, problem in await invocations(self._registry, each, subject):
+            for binding, target, param, problem in await invocations(self._registry, each, subject, typed_params=True):
                 if binding is None or target is None:
                     problems += _problems(each.policy, binding, problem, "Forbidden")
                 else:

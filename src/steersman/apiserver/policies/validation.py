@@ -68,7 +68,7 @@ class _Evaluation:
         policy, subject = bound.policy, self.subject
         notes: dict[str, list[str]] = {}
         values: dict[str, Any] | None = None
-        for binding, target, param, problem in await invocations(self._registry, bound, subject):
+        for binding, target, param, problem in await invocations(self._registry, bound, subject, typed_params=False):
             if binding is None or target is None:
                 if not policy.ignores_failures:
                     self._reject(policy, binding, problem, "")
