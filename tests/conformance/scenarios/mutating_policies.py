@@ -181,10 +181,10 @@ SCENARIOS = [
     scenario(
         "params-of-maps",
         ROWS,
-        post(CM, configmap("values", {"team": "red"})),
+        post(SERVICE_ACCOUNT, param("values", "red")),
         *installed(
-            patched("[JSONPatch{op: 'add', path: '/metadata/labels', value: params.data}]"),
-            paramKind={"apiVersion": "v1", "kind": "ConfigMap"},
+            patched("[JSONPatch{op: 'add', path: '/metadata/labels', value: params.metadata.annotations}]"),
+            paramKind={"apiVersion": "v1", "kind": "ServiceAccount"},
             bound=binding(paramRef={"name": "values", "parameterNotFoundAction": "Deny"}),
         ),
         post(CM, configmap("b")),
