@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from conformance.bodies import CM, LEASE, SERVICE_ACCOUNT, configmap, lease, merged, service_account
+from conformance.bodies import (
+    CM,
+    LEASE,
+    NAMESPACE,
+    POD,
+    SERVICE_ACCOUNT,
+    configmap,
+    lease,
+    merged,
+    pod,
+    service_account,
+)
 from conformance.scenario import Step, Until, delete, get, patch, post, put, scenario
 
 GROUP = "/apis/admissionregistration.k8s.io/v1"
@@ -16,6 +27,8 @@ RULE = {
     "resources": ["configmaps"],
 }
 HERE = {"matchLabels": {"kubernetes.io/metadata.name": "{ns}"}}
+#: The namespace of this play, and the one that it makes.
+MINE = {"matchExpressions": [{"key": "kubernetes.io/metadata.name", "operator": "In", "values": ["{ns}", "{free}"]}]}
 ROWS = "Webhooks, Status errors"
 #: Denies the object that asks whether the policy is there, with a status of its own.
 READY = {
@@ -223,6 +236,23 @@ SCENARIOS = [
             *((installed_silently, REMOVED_SILENTLY, *actions) for actions in (["Warn"], ["Audit"], ["Warn", "Audit"])),
         )
     ],
+    scenario(
+        "deletion-that-runs-already",
+        f"{ROWS}, Delete",
+        post(POD, pod("a", nodeName="here"), focus=kind_of),
+        post(NAMESPACE, {"metadata": {"name": "{free}"}, "spec": {"finalizers": ["example.com/a"]}}, focus=kind_of),
+        delete(f"{NAMESPACE}/{{free}}", focus=lambda tree: tree["status"]),
+        delete(f"{POD}/a", focus=kind_of),
+        *installed("request.operation != 'DELETE'", matchConstraints={"resourceRules": [RULE, RULE | {"resources": ["pods", "namespaces"]}], "namespaceSelector": MINE}),
+        delete(f"{POD}/a", focus=kind_of),
+        delete(f"{POD}/a", {"gracePeriodSeconds": 40}, focus=kind_of),
+        delete(f"{POD}/a", {"gracePeriodSeconds": 5}),
+        delete(POD, {"gracePeriodSeconds": 40}, focus=kind_of),
+        delete(f"{NAMESPACE}/{{free}}", focus=lambda tree: tree["status"]),
+        *removed(),
+        Until(delete(f"{POD}/a", {"gracePeriodSeconds": 0}), 200),
+        put(f"{NAMESPACE}/{{free}}/finalize", {"metadata": {"name": "{free}"}, "spec": {"finalizers": []}}, focus=kind_of),
+    ),
     scenario(
         "ignored",
         ROWS,

@@ -123,11 +123,12 @@ async def _try(context: VerbContext, request: ServerRequest, record: Record, opt
         options=options,
     )
     await context.admission.admit(attributes)
-    await context.admission.validate(attributes)
     decision = decide(strategy, obj, options)
     uid: str = metadata.get("uid", "")
     if decision.kind == "pending":
+        # Nothing changes, so kube-apiserver asks no validating webhook or policy.
         return Outcome(record, uid, is_gone=False, is_marked=False)
+    await context.admission.validate(attributes)
     if decision.stores and not quickly_equal(obj, old):
         await context.make_storable(obj)
         value = encode_served(definition, obj)
