@@ -65,7 +65,7 @@ async def test_requests_are_counted_by_what_they_did(raw):
     assert value(text, "apiserver_request_duration_seconds_count", verb="GET", resource="configmaps") == 1
     step = "apiserver_admission_step_admission_duration_seconds_count"
     assert value(text, step, type="admit", operation="CREATE", rejected="false") >= 3
-    assert value(text, "apiserver_storage_objects", resource="configmaps") == 1
+    assert value(text, "apiserver_resource_objects", group="", resource="configmaps") == 1
     assert value(text, "apiserver_resource_objects", group="apps", resource="deployments") == 0
     assert value(text, "apiserver_current_inflight_requests", request_kind="readOnly") == 1
     assert value(text, "apiserver_current_inflight_requests", request_kind="mutating") == 0
@@ -214,10 +214,8 @@ async def test_a_deleted_definition_takes_its_number_of_objects_along():
         await eventually(lambda: server.registry.find("example.com", "v1", "things"))
         text = await read(raw)
         assert value(text, "apiserver_resource_objects", group="example.com", resource="things") == 0
-        assert value(text, "apiserver_storage_objects", resource="things.example.com") == 0
         assert (await raw.delete(f"{crds}/things.example.com")).code == 200
         await eventually(lambda: server.registry.find("example.com", "v1", "things") is None)
         text = await read(raw)
     assert value(text, "apiserver_resource_objects", group="example.com", resource="things") is None
-    assert value(text, "apiserver_storage_objects", resource="things.example.com") is None
-    assert value(text, "apiserver_storage_objects", resource="configmaps") is not None
+    assert value(text, "apiserver_resource_objects", group="", resource="configmaps") is not None

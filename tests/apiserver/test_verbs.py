@@ -60,7 +60,7 @@ async def test_what_is_there_cannot_be_made(raw):
         ({"annotations": {"a": "x" * 262_144}}, "metadata.annotations"),
         ({"finalizers": ["nobody"]}, "metadata.finalizers[0]"),
         ({"finalizers": ["orphan", "foregroundDeletion"]}, "metadata.finalizers"),
-        ({"ownerReferences": [{"apiVersion": "v1", "kind": "A", "name": "a"}]}, "metadata.ownerReferences.uid"),
+        ({"ownerReferences": [{"apiVersion": "v1", "kind": "A", "name": "a"}]}, "metadata.ownerReferences[0].uid"),
     ],
 )
 async def test_metadata_are_judged(raw, metadata, field):

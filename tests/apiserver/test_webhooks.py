@@ -188,6 +188,26 @@ async def test_annotations_reach_the_audit():
         assert json.loads(told["mutation.webhook.admission.k8s.io/round_0_index_0"]) == mutated
 
 
+async def test_the_audit_lists_the_failures_of_all_policies():
+    """The annotation of the first one alone would hide the others."""
+    events, api = [], "admissionregistration.k8s.io/v1"
+    async with ApiServer(audit=events.append) as server:
+        raw = Raw(server.handler)
+        for name in ("one", "two"):
+            checks = [{"expression": "object.metadata.name != 'a'", "message": name}]
+            spec = {"matchConstraints": {"resourceRules": [RULE]}, "validations": checks}
+            policy = {"kind": "ValidatingAdmissionPolicy", "apiVersion": api, "metadata": {"name": name}, "spec": spec}
+            bound = {"policyName": name, "validationActions": ["Audit"]}
+            binding = {"kind": "ValidatingAdmissionPolicyBinding", "apiVersion": api, "metadata": {"name": name}}
+            assert (await raw.post(f"/apis/{api}/validatingadmissionpolicies", policy)).code == 201
+            assert (
+                await raw.post(f"/apis/{api}/validatingadmissionpolicybindings", binding | {"spec": bound})
+            ).code == 201
+        assert (await raw.post(MAPS, configmap())).code == 201
+    noted = json.loads(events[-1]["annotations"]["validation.policy.admission.k8s.io/validation_failure"])
+    assert [(each["policy"], each["message"]) for each in noted] == [("one", "one"), ("two", "two")]
+
+
 @asynccontextmanager
 async def listening(tmp_path, handle, host: str = "127.0.0.1"):
     authority = Authority(tmp_path / "authority")

@@ -128,18 +128,18 @@ def test_a_loop_whose_elements_all_fail_ends_at_its_cost():
     ("items", "raw", "same"),
     [
         ({"type": "number"}, [1.5], True),
-        ({"type": "number"}, [1], False),
+        ({"type": "number"}, [1], True),
         ({"type": "integer"}, [1], True),
-        ({"type": "string", "format": "date"}, ["2024-02-29"], False),
-        ({"type": "string", "format": "date-time"}, ["2024-02-29T12:34:56Z"], False),
-        ({"type": "string", "format": "duration"}, ["1h"], False),
-        ({"type": "object", "properties": {"n": NUMBER}}, [{"n": 1}], "unhashable type map[string]interface {}"),
-        ({"type": "array", "items": NUMBER}, [[1]], "unhashable type []interface {}"),
-        ({"type": "string", "format": "byte"}, ["aGVsbG8="], "unhashable type []uint8"),
+        ({"type": "string", "format": "date"}, ["2024-02-29"], True),
+        ({"type": "string", "format": "date-time"}, ["2024-02-29T12:34:56Z"], True),
+        ({"type": "string", "format": "duration"}, ["1h"], True),
+        ({"type": "string", "format": "byte"}, ["aGVsbG8="], True),
+        ({"type": "object", "properties": {"n": NUMBER}}, [{"n": 1}], "only supported on lists of scalar values"),
+        ({"type": "array", "items": NUMBER}, [[1]], "only supported on lists of scalar values"),
     ],
 )
-def test_a_set_is_compared_by_the_json_of_its_items(items: Tree, raw: list[Any], same: bool | str):  # noqa: FBT001
-    """kube-apiserver 1.36 looks values up among the JSON of the other list, where some are never found."""
+def test_a_set_is_compared_by_the_values_of_its_items(items: Tree, raw: list[Any], same: bool | str):  # noqa: FBT001
+    """kube-apiserver compares what expressions see, not the JSON, and has no sets of objects or lists."""
     schema = obj(a=ruled({"type": "array", "x-kubernetes-list-type": "set", "items": items}, "self == oldSelf"))
     messages = [message for _, message in said(schema, {"a": raw}, {"a": raw})]
     assert len(messages) == (same is not True)

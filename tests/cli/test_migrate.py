@@ -455,39 +455,16 @@ MIGRATION = Kind("storagemigration.k8s.io/v1", "StorageVersionMigration")
 
 
 @pytest.fixture
-async def served_migrations(embedded: Embedded) -> AsyncIterator[Widgets]:
-    """Widgets on a server that serves StorageVersionMigration, here as a custom resource; the test is its controller."""
-    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    version = {
-        "name": "v1",
-        "served": True,
-        "storage": True,
-        "schema": {"openAPIV3Schema": schema},
-        "subresources": {"status": {}},
-    }
-    definition = {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {
-            "name": "storageversionmigrations.storagemigration.k8s.io",
-            "annotations": {"api-approved.kubernetes.io": "https://github.com/kubernetes/enhancements/issues/4192"},
-        },
-        "spec": {
-            "group": "storagemigration.k8s.io",
-            "names": {"kind": "StorageVersionMigration", "plural": "storageversionmigrations"},
-            "scope": "Cluster",
-            "versions": [version],
-        },
-    }
+async def served_migrations(embedded: Embedded, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Widgets]:
+    """Widgets on a server that could have a controller for StorageVersionMigrations; the test is that controller."""
+    monkeypatch.setattr("steersman.cli.migration.server_migration._EMBEDDED", "no version has this")
     async with embedded.client(field_manager="tests") as client:
-        await client.create(Unstructured(definition))
         widgets = Widgets(client, embedded.kubeconfig)
         await widgets.install()
         await widgets.create(5)
         await widgets.store_in("v2")
         yield widgets
         await client.delete(CRD, widgets.name)
-        await client.delete(CRD, definition["metadata"]["name"])
 
 
 async def _end_migration(widgets: Widgets, condition: dict[str, str], change: dict[str, Any] | None = None) -> str:
@@ -502,7 +479,8 @@ async def _end_migration(widgets: Widgets, condition: dict[str, str], change: di
     assert found.get("spec", "resource") == {"group": widgets.group, "resource": "widgets"}
     await widgets.client.patch(MIGRATION, name, MergePatch(change or {}))
     running = {"type": "Running", "status": "True", "reason": "Started"}
-    for conditions in ([running], [running | {"status": "False"}, condition]):
+    since = {"lastTransitionTime": "2026-01-02T03:04:05Z", "message": ""}
+    for conditions in ([since | running], [since | running | {"status": "False"}, since | condition]):
         await widgets.client.patch(
             MIGRATION, name, MergePatch({"status": {"conditions": conditions}}), subresource="status"
         )

@@ -42,6 +42,11 @@ KNOWN: tuple[Known, ...] = (
         "labels that a patch emptied appear as null instead of {}: this server does not distinguish an empty map from none",
     ),
     Known(
+        "workloads/changes-of-a-statefulset",
+        ".body.*message",
+        "an empty list of claim templates appears as null instead of []: this server does not distinguish it from none",
+    ),
+    Known(
         "subresources/binding-a-pod",
         ".status",
         "a binding without a node's name is the client's mistake, so this server answers 422; the engine answers 500",

@@ -57,7 +57,7 @@ _ADDRESS = re.compile(r"\b10\.\d{1,3}\.\d{1,3}\.\d{1,3}\b")
 _ASKED_VERSIONS = re.compile(r"(ResourceVersion in (?:the )?precondition(?:: | \())(\d+)")
 #: In a patch that is shown as Go prints a map.
 _GO_VERSIONS = re.compile(r"(\bresourceVersion:)(\d+)")
-_OBJECT_VERSIONS = re.compile(r"(ResourceVersion in (?:object meta|record)(?:: | \())(\d+)")
+_OBJECT_VERSIONS = re.compile(r"(ResourceVersion in (?:object meta|record)(?:: | \()|not decodable revision=)(\d+)")
 _STORE_VERSIONS = re.compile(r"(current: |resource version: \d+ \(|resourceVersion: |revision: )(\d+)")
 
 

@@ -56,7 +56,7 @@ def _status() -> dict[str, Any]:
         "nodeInfo": {
             "architecture": "amd64",
             "operatingSystem": "linux",
-            "kubeletVersion": "v1.36.3",
+            "kubeletVersion": "v1.37.1",
             "containerRuntimeVersion": "pod-runner://1",
             **dict.fromkeys(("bootID", "machineID", "systemUUID", "kernelVersion", "kubeProxyVersion"), "none"),
             "osImage": "none",

@@ -32,7 +32,7 @@ def main(shapes: str, internal: str, folder: str) -> None:
         {
             short(name): [
                 " ".join(filter(None, [field, short(kind), options.replace("ez", "z")]))
-                for field, kind, options in published[name]
+                for field, kind, options in published[name] or ()
             ]
             for name in sorted(published)
             if not name.endswith("List") and not short(name).startswith("io.k8s")
@@ -44,7 +44,7 @@ def main(shapes: str, internal: str, folder: str) -> None:
         {
             name: [
                 " ".join(filter(None, [go_name or "-", kind, versioned or "-", options]))
-                for go_name, kind, versioned, options in inside[name]
+                for go_name, kind, versioned, options in inside[name] or ()
             ]
             for name in sorted(inside)
         },

@@ -69,12 +69,6 @@ _FEATURES: Final = GaugeOf(
     "This metric records the data about the stage and enablement of a k8s feature.",
     ("name", "stage"),
 )
-_STORED: Final = GaugeOf(
-    "apiserver_storage_objects",
-    "[DEPRECATED, consider using apiserver_resource_objects instead] Number of stored objects at the time of last check "
-    "split by kind. In case of a fetching error, the value will be -1.",
-    ("resource",),
-)
 _OBJECTS: Final = GaugeOf(
     "apiserver_resource_objects",
     "Number of stored objects at the time of last check split by kind. In case of a fetching error, the value will be -1.",
@@ -113,7 +107,6 @@ class ServerMetrics:
         for labels, is_on in features.listed().items():
             enabled.labels(*labels).set(is_on)
         self._admission = self.registry.histogram(_ADMISSION)
-        self._stored = self.registry.gauge(_STORED)
         self._objects = self.registry.gauge(_OBJECTS)
         self._seats = self.registry.gauge(_SEATS)
         add_process_metrics(self.registry)
@@ -168,9 +161,6 @@ class ServerMetrics:
     def stored(self, counts: Mapping[tuple[str, str], int]) -> None:
         """Set the number of stored objects, by group and resource. Resources that are no longer served have none."""
         _replace(self._objects, counts)
-        _replace(
-            self._stored, {(f"{name}.{group}" if group else name,): each for (group, name), each in counts.items()}
-        )
 
     def seats(self, counts: Mapping[str, int]) -> None:
         """Set the number of nominal seats, by priority level."""

@@ -1,4 +1,4 @@
-"""CEL: the rules of CRDs (``x-kubernetes-validations``), compiled and applied as by kube-apiserver 1.36. Pure.
+"""CEL: the rules of CRDs (``x-kubernetes-validations``), compiled and applied as by kube-apiserver 1.37. Pure.
 
 Guarantees
 - `compile_rules` reports what the server reports when a CRD is created, with its messages: syntax, types, literals,
@@ -23,6 +23,12 @@ from steersman.cel.field_names import escape as escape
 from steersman.cel.formats import enforced_format as enforced_format, matches_format as matches_format
 
 if TYPE_CHECKING:
+    from steersman.cel.data.typed_data import (
+        TypedList as TypedList,
+        TypedObject as TypedObject,
+        typed as typed,
+        untyped as untyped,
+    )
     from steersman.cel.environment import (
         Budget as Budget,
         BudgetExceeded as BudgetExceeded,
@@ -54,6 +60,7 @@ else:
             ],
             "steersman.cel.rule_node": ["has_rules"],
             "steersman.cel.rules": ["Rules", "compile_rules", "rules_of"],
+            "steersman.cel.data.typed_data": ["TypedList", "TypedObject", "typed", "untyped"],
             "steersman.cel.values": ["CelError", "MadeObject"],
             "steersman.cel.verdicts": ["RuleVerdict"],
         },

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 from steersman.cel.values import NOTHING, CelError, Listing, Mapped, Maybe, equal, map_find, no_overload, type_name
+from steersman.golang import printed_number
 
 
 def field_of(value: Any, field: str) -> Maybe:
@@ -35,7 +36,10 @@ def element_of(value: Any, key: Any) -> Maybe:
     items = cast("list[Any]", value)
     if not 0 <= at < len(items):
         return NOTHING
-    return Maybe(items[at] if isinstance(value, list) else value.get(at))
+    found = items[at] if isinstance(value, list) else value.get(key)
+    if type(found) is CelError:
+        raise found
+    return Maybe(found)
 
 
 def holds(holder: Any, value: Any) -> bool:
@@ -53,7 +57,7 @@ def holds(holder: Any, value: Any) -> bool:
                 return True
         except CelError as raised:
             error = error or raised
-    if error is not None and isinstance(holder, Listing):
+    if error is not None and isinstance(holder, Listing) and holder.search_raises:
         raise error
     return False
 
@@ -62,4 +66,6 @@ def shown_key(value: Any) -> str:
     """A key or a value as printed in a message."""
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, float):
+        return printed_number(value)
     return "null" if value is None else str(value)

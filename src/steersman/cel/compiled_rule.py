@@ -128,7 +128,7 @@ def _uses_old(root: Node) -> bool:
     pending = [root]
     while pending:
         node = pending.pop()
-        if isinstance(node, Ident) and node.name == "oldSelf":
+        if isinstance(node, Ident) and node.name.removeprefix(".") == "oldSelf":
             return True
         pending += children(node)
     return False

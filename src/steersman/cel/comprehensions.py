@@ -54,7 +54,12 @@ class Variables:
         self._scopes = [{name: slot for slot, name in enumerate(names)}]
 
     def slot_of(self, name: str) -> int | None:
-        """The slot of the innermost variable with this name; None if there is none."""
+        """The slot of the innermost variable with this name; None if there is none.
+
+        With a dot first, the name is that of a variable which no macro declares.
+        """
+        if name.startswith("."):
+            return self._scopes[0].get(name[1:])
         return next((scope[name] for scope in reversed(self._scopes) if name in scope), None)
 
     @contextmanager

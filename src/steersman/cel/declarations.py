@@ -1,4 +1,4 @@
-"""The functions, operators and types of expressions in a CRD: those of kube-apiserver 1.36.
+"""The functions, operators and types of expressions in a CRD: those of kube-apiserver 1.37.
 
 Guarantees
 - `functions()` has every overload with the server's name, types and order: CEL's own, the extensions for strings,

@@ -15,7 +15,7 @@ from typing import Any, Final, cast
 from steersman.cel.access import element_of, field_of, holds, optional_field_of, shown_key
 from steersman.cel.comprehensions import Variables, compile_fold
 from steersman.cel.costs.runtime import charge_of
-from steersman.cel.data import ObjectData
+from steersman.cel.data.schema_data import ObjectData
 from steersman.cel.execution import Frame, Program, Step
 from steersman.cel.field_names import unescape
 from steersman.cel.library.functions import CONVERSIONS, FUNCTIONS, guarded
@@ -150,7 +150,7 @@ class _Compiler:
 
     def _ident(self, node: Ident) -> Step:
         name = node.name.removeprefix(".")
-        slot = self._variables.slot_of(name)
+        slot = self._variables.slot_of(node.name)
         if slot is not None:
 
             def from_slot(frame: Frame) -> Any:
@@ -391,7 +391,7 @@ class _Compiler:
         def either(frame: Frame) -> Any:
             value = target(frame)
             if not isinstance(value, Maybe):
-                return value
+                raise no_overload()
             if value.held:
                 return value.held[0] if function == "orValue" else value
             return other(frame)

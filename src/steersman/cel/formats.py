@@ -1,7 +1,7 @@
 """String formats that kube-apiserver enforces, with its verdicts.
 
 Guarantees
-- `enforced_format` knows exactly the formats that Kubernetes 1.36 checks; all others are documentation only.
+- `enforced_format` knows exactly the formats that Kubernetes 1.37 checks; all others are documentation only.
 - `matches_format` agrees with the server, also where the server is more lenient or stricter than a format's RFC: it
   accepts ``010.0.0.1`` as an IPv4 address and rejects the empty text as ``byte``.
 """

@@ -22,7 +22,8 @@ Schema = Mapping[str, Any]
 #: The largest request that a server accepts.
 REQUEST_MAX: Final = 3 * 1024 * 1024
 _STRING: Final[Schema] = {"type": "string"}
-_OBJECT_META: Final[Schema] = {"type": "object", "properties": {"name": _STRING, "generateName": _STRING}}
+#: The longest name of an object.
+_NAME_MAX: Final = 253
 _FIXED_SIZES: Final = {
     "duration": (t.DURATION, 3, 32),
     "date": (t.TIMESTAMP, 12, 12),
@@ -227,7 +228,17 @@ def with_resource_fields(schema: Schema) -> Schema:
         and _is_string(named, "generateName")
     ):
         return schema
-    return {**schema, "properties": {**known, "kind": _STRING, "apiVersion": _STRING, "metadata": _OBJECT_META}}
+    # A generated name ends with at least one more character.
+    names = {"name": _capped(named, "name", _NAME_MAX), "generateName": _capped(named, "generateName", _NAME_MAX - 1)}
+    meta: Schema = {"type": "object", "properties": names}
+    return {**schema, "properties": {**known, "kind": _STRING, "apiVersion": _STRING, "metadata": meta}}
+
+
+def _capped(properties: Schema, name: str, longest: int) -> Schema:
+    """The schema of a name, whose values are no longer than a limit."""
+    known: Schema = properties.get(name) or {}
+    declared = known.get("maxLength")
+    return {"type": "string", "maxLength": longest if declared is None else min(int(declared), longest)}
 
 
 def _is_string(properties: Schema, name: str) -> bool:

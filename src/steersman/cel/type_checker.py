@@ -105,7 +105,9 @@ class _Checker:
                 node.type = t.ERROR
 
     def _variable(self, name: str) -> Type | None:
-        for scope in reversed(self._scopes):
+        """The type of the innermost variable; with a dot first, of one that no macro declares."""
+        scopes, name = (self._scopes[:1], name[1:]) if name.startswith(".") else (self._scopes, name)
+        for scope in reversed(scopes):
             if name in scope:
                 return scope[name]
         return None
@@ -115,7 +117,7 @@ class _Checker:
         self.report(node, f"undeclared reference to '{name}' (in container '')")
 
     def _ident(self, node: Ident) -> None:
-        known = self._variable(node.name.removeprefix("."))
+        known = self._variable(node.name)
         if known is not None:
             node.type = known
             return

@@ -94,9 +94,11 @@ class Listing:
     """A list in the validated object."""
 
     __slots__ = ()
+    #: Whether ``x in list`` fails if an item cannot be compared and no other is equal.
+    search_raises = True
 
-    def get(self, index: int) -> Any:
-        """One item."""
+    def get(self, index: Any) -> Any:
+        """One item, by an index within the list: an int, or another number without a fraction."""
         raise NotImplementedError
 
     def __len__(self) -> int:
@@ -104,6 +106,20 @@ class Listing:
 
     def __iter__(self) -> Iterator[Any]:
         raise NotImplementedError
+
+    def equals(self, other: Any) -> bool:
+        """Whether another list is equal."""
+        raise NotImplementedError
+
+    def plus(self, other: Any) -> Any:
+        """The concatenation of both lists."""
+        raise NotImplementedError
+
+
+class JoinedList(list[Any]):
+    """A list that an expression makes of a list in the validated object, and that compares by content as that does."""
+
+    __slots__ = ()
 
     def equals(self, other: Any) -> bool:
         """Whether another list is equal."""
@@ -198,7 +214,7 @@ def type_name(value: Any) -> str:
         return known
     if isinstance(value, Opaque):
         return value.type_name
-    return "list" if isinstance(value, Listing) else "map" if isinstance(value, Mapped) else "unknown"
+    return "list" if isinstance(value, list | Listing) else "map" if isinstance(value, Mapped) else "unknown"
 
 
 def is_number(value: Any) -> bool:
@@ -253,9 +269,18 @@ def _maps_equal(one: dict[Any, Any], two: Any) -> bool:
     if not isinstance(two, dict | Mapped) or len(one) != map_size(two):
         return False
     for key, value in one.items():
-        other = map_find(two, key)
-        if not other.held or not equal(value, other.held[0]):
+        try:
+            other = map_find(two, key)
+        except CelError:
             return False
+        if not other.held:
+            return False
+        try:
+            if not equal(value, other.held[0]):
+                return False
+        except CelError:
+            # As in a list: values that cannot be compared do not differ.
+            continue
     return True
 
 
@@ -342,6 +367,14 @@ class Growing(list[Any]):
     """The accumulator list of a comprehension: adding changes it in place, because nothing else sees it before the end."""
 
 
+def _joined(one: list[Any] | Listing, two: Any) -> Any:
+    if isinstance(one, JoinedList | Listing):
+        return one.plus(two)
+    if not one or not len(two):
+        return one or two
+    return [*one, *two]
+
+
 def add(one: Any, two: Any) -> Any:  # noqa: C901, PLR0911 - one answer for each kind
     """``one + two``."""
     kind = one.__class__
@@ -357,14 +390,10 @@ def add(one: Any, two: Any) -> Any:  # noqa: C901, PLR0911 - one answer for each
     if kind is Growing:
         cast("Growing", one).extend(two)
         return one
-    if isinstance(one, list):
+    if isinstance(one, list | Listing):
         if elements(two) is None:
             raise no_overload()
-        return [*cast("list[Any]", one), *two]
-    if isinstance(one, Listing):
-        if elements(two) is None:
-            raise no_overload()
-        return one.plus(two)
+        return _joined(cast("list[Any]", one), two)
     if isinstance(one, Timestamp) and isinstance(two, Duration):
         return Timestamp(one.nanoseconds + two.nanoseconds, one.offset)
     if isinstance(one, Duration) and isinstance(two, Timestamp):

@@ -17,7 +17,7 @@ import msgspec
 
 from steersman.cel.compiled_rule import CompiledRule
 from steersman.cel.correlation import UNCORRELATED, ItemsBefore, before_of, is_same
-from steersman.cel.data import seen
+from steersman.cel.data.schema_data import seen
 from steersman.cel.rule_node import RuleNode
 from steersman.cel.values import NOTHING, CelError, CostExceeded, Maybe
 from steersman.golang import quoted

@@ -6,7 +6,7 @@ Guarantees
   have happened raises `OutcomeUnknown`.
 - **Every failure is an `ApiError`**, in bounded time. Its message names the operation, the object and the next step.
 - **Secrets are hidden** in logs, reprs and messages.
-- Tested on Kubernetes 1.36. Works from 1.27 on, except watches with initial events, which need 1.32.
+- Tested on Kubernetes 1.37. Works from 1.27 on, except watches with initial events, which need 1.32.
 """
 
 from __future__ import annotations

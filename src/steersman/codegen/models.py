@@ -83,7 +83,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     package: str | None = None
     #: Definitions with a class elsewhere: definition -> (module, class).
     library: dict[str, tuple[str, str]] = {}
-    #: The source of the models, for the docstrings of modules with Kubernetes' own types: ``Kubernetes v1.36.3``. (A
+    #: The source of the models, for the docstrings of modules with Kubernetes' own types: ``Kubernetes v1.37.1``. (A
     #: CRD is the same on every server and in every file, and so are its models.)
     source: str = ""
     as_owner: bool = False

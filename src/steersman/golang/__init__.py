@@ -1,7 +1,7 @@
 """Golang: what Go prints, parses and says, for messages and verdicts equal to kube-apiserver's. Pure.
 
 Guarantees
-- Texts and messages equal those of the Go release that Kubernetes 1.36 is built with.
+- Texts and messages equal those of the Go release that Kubernetes 1.37 is built with.
 - Safe on hostile input: time is linear in the input or bounded by a budget.
 
 Two packages stand beside this surface: `steersman.golang.regexp` and `steersman.golang.protobuf`.

@@ -88,7 +88,7 @@ def required(path: str, detail: str = "") -> FieldProblem:
     return _problem(path, "FieldValueRequired", "", detail)
 
 
-def forbidden(path: str, detail: str) -> FieldProblem:
+def forbidden(path: str, detail: str = "") -> FieldProblem:
     """The problem of a value that is not allowed."""
     return _problem(path, "FieldValueForbidden", "", detail)
 

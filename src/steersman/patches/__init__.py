@@ -4,7 +4,7 @@ Guarantees:
 
 - **No argument is ever changed.** Results may share parts with arguments.
 - **As in Kubernetes.** JSON patches apply, field sets print and combine, and an applied object owns exactly the fields
-  as in kube-apiserver 1.36. Every deviation is named in its module.
+  as in kube-apiserver 1.37. Every deviation is named in its module.
 - **Equal in meaning is equal.** `is_subset` and `semantically_equal` see through the notations of quantities, times,
   bytes and list order. In doubt, they answer no.
 - **Safe on hostile input.** Any JSON gives a result or a `PatchError`. Values that nest too deeply raise `TooDeep`,

@@ -2,7 +2,7 @@
 
 Guarantees:
 
-- `apply_strategic_merge` returns the same object as kube-apiserver 1.36, with the same order of list items, and rejects
+- `apply_strategic_merge` returns the same object as kube-apiserver 1.37, with the same order of list items, and rejects
   what it rejects, with its messages and codes. If there are several errors, the server reports a random one; this
   module reports the first.
 - Neither argument is ever changed; the result may share parts with them.

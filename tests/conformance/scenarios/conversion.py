@@ -9,6 +9,7 @@ from conformance.hook_server import scripted
 from conformance.scenario import Step, Until, delete, frames, get, patch, post, put, scenario, watch
 
 OLD = f"{NEWER}/a"
+UNSAFE = "ignoreStoreReadErrorWithClusterBreakingPotential"
 ROWS = "Webhooks, Status errors"
 
 
@@ -110,6 +111,13 @@ SCENARIOS = [
     ),
     scenario("beta", ROWS, *converted({"set": {"spec.length": 5}, "response": {"uid": "any"}}, reviews=["v1beta1", "v1"]), get(OLD)),
     scenario("unreachable", ROWS, *converted({}, client={"url": "https://127.0.0.1:1/x", "caBundle": "{ca}"}), get(OLD), get(BOAT)),
+    scenario(
+        "unreachable-and-deleted-unsafely", f"{ROWS}, Delete, dryRun",
+        *converted({}, client={"url": "https://127.0.0.1:1/x", "caBundle": "{ca}"}),
+        patch(BOAT, {"metadata": {"finalizers": ["test.steersman.dev/wait"]}}, focus=lambda tree: tree["kind"]),
+        delete(OLD), delete(BOAT, {UNSAFE: True}), delete(OLD, {UNSAFE: True, "dryRun": ["All"]}), get(BOAT, focus=lambda tree: tree["kind"]),
+        delete(OLD, {UNSAFE: True}), delete(OLD, {UNSAFE: True}), get(BOAT),
+    ),
     scenario("untrusted", ROWS, *converted({}, client={"url": "{hooks}/e30"}), get(OLD)),
     scenario("without-a-service", ROWS, *converted({}, client={"service": {"namespace": "{ns}", "name": "none"}}), get(OLD)),
 ]  # fmt: skip

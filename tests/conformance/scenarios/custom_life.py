@@ -70,7 +70,7 @@ SCENARIOS = [
         "deleted-with-its-own-finalizer", "Delete, Kinds",
         post(CRDS, crd()), Until(get(BOATS), 200), patch(CRD, {"metadata": {"finalizers": ["test.steersman.dev/wait"]}}),
         # whether its condition changed within a second is chance, and so is whether it is gone when the patch is answered
-        delete(CRD), Until(tried(boat("a")), 201), get(CRD, focus=conditions), get(BOATS),
+        delete(CRD), Until(tried(boat("a")), 403), get(CRD, focus=conditions), get(BOATS),
         patch(CRD, {"metadata": {"finalizers": None}}, focus=lambda tree: tree["kind"]), get(CRD), Until(get(BOATS), 404),
     ),
     scenario(

@@ -25,6 +25,7 @@ from conformance.bodies import (
     secret,
 )
 from conformance.scenario import delete, get, patch, post, put, scenario
+from conformance.scenarios.escalation import AS_USER, rule, user_with
 
 ONE = f"{CM}/a"
 HELD = configmap(finalizers=["example.com/a", "example.com/b"])
@@ -39,6 +40,7 @@ WORKLOADS = {
     "configmap": CM,
     "pod": POD,
 }
+UNSAFE = "ignoreStoreReadErrorWithClusterBreakingPotential"
 POLICIES = {
     "none": None,
     "background": {"propagationPolicy": "Background"},
@@ -140,6 +142,39 @@ SCENARIOS = [
     scenario("collection-of-a-namespace-that-is-not-there", "deletecollection, Namespaces", delete(CM.replace("{ns}", "{free}"))),
     scenario("collection-with-a-precondition", "deletecollection", post(CM, configmap(), as_="a"), post(CM, configmap("b")), delete(CM, {"preconditions": {"uid": "$uid:a"}}), get(CM)),
     scenario("collection-at-a-version", "deletecollection, resourceVersion", post(CM, configmap(), as_="a"), post(CM, configmap("b")), delete(CM, resourceVersion="$rv:a", resourceVersionMatch="Exact"), get(CM)),
+    scenario(
+        "unsafe-of-what-can-be-read", "Delete, dryRun, Status errors",
+        post(CM, configmap(finalizers=["example.com/a"])), post(JOB, job()), post(DEPLOYMENT, deployment()),
+        delete(ONE, {UNSAFE: True}), delete(ONE, {UNSAFE: True, "dryRun": ["All"]}),
+        delete(ONE, {UNSAFE: False, "dryRun": ["All"]}), delete(ONE, **{UNSAFE: "true"}), delete(ONE, **{UNSAFE: "false", "dryRun": "All"}),
+        delete(f"{CM}/missing", {UNSAFE: True}), delete(f"{JOB}/a", {UNSAFE: True}), delete(f"{DEPLOYMENT}/a", {UNSAFE: True}),
+        delete(ONE, {UNSAFE: "yes"}), delete(ONE, {UNSAFE: 1}), delete(ONE, {UNSAFE: None, "dryRun": ["All"]}),
+        delete("/api/v1/namespaces/{ns}", {UNSAFE: True}), delete("/api/v1/namespaces/{free}", {UNSAFE: True}),
+        delete(f"{CLUSTER_ROLE}/cluster-admin", {UNSAFE: True}), delete("/api/v1/nodes/missing", {UNSAFE: True}),
+        delete("/apis/scheduling.k8s.io/v1/priorityclasses/system-node-critical", {UNSAFE: True}),
+        delete("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/missing", {UNSAFE: True}),
+        get(ONE),
+    ),
+    scenario(
+        "unsafe-with-other-options", "Delete, deletecollection, Status errors",
+        post(CM, configmap()),
+        delete(ONE, {UNSAFE: True, "propagationPolicy": "Orphan"}), delete(ONE, {UNSAFE: True, "orphanDependents": True}),
+        delete(ONE, {UNSAFE: True, "gracePeriodSeconds": 0}), delete(ONE, {UNSAFE: True, "preconditions": {}}),
+        delete(ONE, {UNSAFE: True, "propagationPolicy": "x", "orphanDependents": False, "gracePeriodSeconds": 1, "preconditions": {"uid": "x"}, "dryRun": ["x"]}),
+        delete(CM, {UNSAFE: True}), delete(CM, {UNSAFE: True, "gracePeriodSeconds": 0}), delete(CM, {UNSAFE: True}, labelSelector="a=b"),
+        get(ONE),
+    ),
+    scenario(
+        "unsafe-without-permission", "Delete, Status errors",
+        post(CM, configmap()), *user_with(rule("configmaps", "get delete")),
+        delete(ONE, {UNSAFE: True}, headers=AS_USER), delete(f"{CM}/missing", {UNSAFE: True}, headers=AS_USER),
+        delete("/api/v1/namespaces/{ns}", {UNSAFE: True}, headers=AS_USER), delete(ONE, {UNSAFE: False}, headers=AS_USER),
+    ),
+    scenario(
+        "unsafe-with-permission", "Delete, Status errors",
+        post(CM, configmap()), *user_with(rule("configmaps", "get delete unsafe-delete-ignore-read-errors")),
+        delete(ONE, {UNSAFE: True}, headers=AS_USER), delete(f"{CM}/missing", {UNSAFE: True}, headers=AS_USER),
+    ),
     scenario("owned-objects-stay", "Propagation", post(REPLICA_SET, replica_set(), as_="o"), post(POD, {**pod("b"), "metadata": {"name": "b", "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "a", "uid": "$uid:o", "controller": True, "blockOwnerDeletion": True}]}}), delete(f"{REPLICA_SET}/a", {"propagationPolicy": "Orphan"}), get(f"{REPLICA_SET}/a"), get(f"{POD}/b")),
     scenario(
         "namespace-that-is-not-there",

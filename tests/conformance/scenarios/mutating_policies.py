@@ -129,13 +129,67 @@ MUTATIONS = {
         "object.metadata.name == 'ready' ? [] : [JSONPatch{op: 'add', path: '/color', value: 'red'}]"
     ),
     "json-empty": patched("has(object.data) ? [] : [JSONPatch{op: 'remove', path: '/data'}]"),
+    "json-own-map": patched("[JSONPatch{op: 'add', path: '/metadata/labels', value: object.data}]"),
+    "json-own-map-inside": patched(
+        "[JSONPatch{op: 'add', path: '/data', value: {'a': object.data.key}}, JSONPatch{op: 'add', path: '/metadata/labels', value: object.data}]"
+    ),
+    "json-user": patched("[JSONPatch{op: 'add', path: '/metadata/finalizers', value: request.userInfo.groups}]"),
+    "json-user-item": patched(
+        "[JSONPatch{op: 'add', path: '/metadata/finalizers', value: [request.userInfo.groups[0]]}]"
+    ),
+    "json-user-inside": patched("[JSONPatch{op: 'add', path: '/data', value: {'a': dyn(request.userInfo.groups)}}]"),
+    "json-namespace-labels": patched(
+        "[JSONPatch{op: 'add', path: '/metadata/labels', value: namespaceObject.metadata.labels}]"
+    ),
+    "json-namespace-spec": patched("[JSONPatch{op: 'add', path: '/data', value: namespaceObject.spec}]"),
+    "json-kind": patched("[JSONPatch{op: 'add', path: '/data', value: request.kind}]"),
+    "json-user-mapped": patched(
+        "[JSONPatch{op: 'add', path: '/metadata/finalizers', value: request.userInfo.groups.map(each, 'example.com/a')}]"
+    ),
+    "json-object-of-map": patched(
+        "[JSONPatch{op: 'add', path: '/metadata', value: Object.metadata{name: 'b', namespace: object.metadata.namespace, labels: namespaceObject.metadata.labels}}]"
+    ),
+    "apply-own-map": applied("Object{metadata: Object.metadata{labels: object.data}}"),
+    "apply-namespace-labels": applied("Object{metadata: Object.metadata{labels: namespaceObject.metadata.labels}}"),
+    "apply-user-groups": applied(
+        "Object{metadata: Object.metadata{finalizers: request.userInfo.groups.map(each, 'example.com/a')}}"
+    ),
+    "apply-map-of-map": applied(
+        "Object{metadata: Object.metadata{labels: {'a': namespaceObject.metadata.labels['kubernetes.io/metadata.name'] == '' ? '' : 'b'}}}"
+    ),
+    "apply-compared": applied("object.data == 1 ? Object{} : Object{data: Object.data{more: 'x'}}"),
 }
+#: Mutations whose result depends on match conditions, which make the object show its types.
+AFTER_CONDITIONS = ("json-own-map", "json-own-map-inside", "apply-own-map", "apply-compared")
 
 SCENARIOS = [
     *[
         scenario(name, ROWS, *installed(mutation), post(CM, configmap("b")), get(f"{CM}/b"), *REMOVED)
         for name, mutation in MUTATIONS.items()
     ],
+    *[
+        scenario(
+            f"{name}-after-conditions",
+            ROWS,
+            *installed(MUTATIONS[name], matchConditions=[{"name": "a", "expression": "object.metadata.name != 'free'"}]),
+            post(CM, configmap("b")),
+            post(CM, configmap("free")),
+            *REMOVED,
+        )
+        for name in AFTER_CONDITIONS
+    ],
+    scenario(
+        "params-of-maps",
+        ROWS,
+        post(SERVICE_ACCOUNT, param("values", "red")),
+        *installed(
+            patched("[JSONPatch{op: 'add', path: '/metadata/labels', value: params.metadata.annotations}]"),
+            paramKind={"apiVersion": "v1", "kind": "ServiceAccount"},
+            bound=binding(paramRef={"name": "values", "parameterNotFoundAction": "Deny"}),
+        ),
+        post(CM, configmap("b")),
+        *REMOVED,
+    ),
     scenario(
         "ignored",
         ROWS,

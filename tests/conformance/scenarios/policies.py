@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from conformance.bodies import CM, LEASE, SERVICE_ACCOUNT, configmap, lease, merged, service_account
+from conformance.bodies import (
+    CM,
+    LEASE,
+    NAMESPACE,
+    POD,
+    SERVICE_ACCOUNT,
+    configmap,
+    lease,
+    merged,
+    pod,
+    service_account,
+)
 from conformance.scenario import Step, Until, delete, get, patch, post, put, scenario
 
 GROUP = "/apis/admissionregistration.k8s.io/v1"
@@ -16,6 +27,8 @@ RULE = {
     "resources": ["configmaps"],
 }
 HERE = {"matchLabels": {"kubernetes.io/metadata.name": "{ns}"}}
+#: The namespace of this play, and the one that it makes.
+MINE = {"matchExpressions": [{"key": "kubernetes.io/metadata.name", "operator": "In", "values": ["{ns}", "{free}"]}]}
 ROWS = "Webhooks, Status errors"
 #: Denies the object that asks whether the policy is there, with a status of its own.
 READY = {
@@ -106,7 +119,97 @@ EXPRESSIONS = {
     "delete": "request.operation != 'DELETE' || oldObject.metadata.name != 'a'",
 }
 
+#: Expressions that show whether an object has Go's types: comparisons of lists and maps with other values, keys of other types.
+TYPED = (
+    "object.data == 1",
+    "object.data != 1",
+    "!(1 == object.data)",
+    "object.data == null",
+    "object.data != null",
+    "object.data == {'key': 'value'}",
+    "object.data == {'key': 1}",
+    "object.data == {'key': 'value', 'x': 'y'}",
+    "{'key': 'value'} == object.data",
+    "{'a': object.data} == {'a': 1}",
+    "[object.data] == [1]",
+    "object == oldObject",
+    "object.metadata == {'name': 'b'}",
+    "object.metadata == 'b'",
+    "object.metadata.labels == []",
+    "object.metadata.labels in [dyn(1), object.metadata.labels]",
+    "object.metadata.finalizers == 'a'",
+    "object.metadata.finalizers == ['example.com/a', 'example.com/b']",
+    "object.metadata.finalizers == [dyn('example.com/a'), dyn(1)]",
+    "object.metadata.finalizers == [dyn([]), dyn('example.com/b')]",
+    "object.metadata.finalizers == {}",
+    "'example.com/a' in object.metadata.finalizers",
+    "1 in object.metadata.finalizers",
+    "object.metadata.finalizers + [1] == [dyn('example.com/a'), dyn('example.com/b'), dyn(1)]",
+    "object.metadata.finalizers + [] == dyn(1)",
+    "[] + object.metadata.finalizers == dyn(1)",
+    "object.metadata.finalizers[0] == 'x'",
+    "object.metadata.finalizers[1.0] == 'x'",
+    "object.metadata.finalizers[1u] == 'x'",
+    "object.metadata.finalizers[2.0] == 'x'",
+    "object.metadata.finalizers['a'] == 'x'",
+    "1 in object.data",
+    "object.data[1] == 'x'",
+    "object.data[true] == 'x'",
+    "object.data[1.5] == 'x'",
+    "object.data['none'] == 'x'",
+    "dyn(request.userInfo) == dyn(1)",
+    "dyn(request.userInfo.groups) == dyn(1)",
+    "dyn(request.kind) == dyn({'group': dyn(''), 'version': dyn('v1'), 'kind': dyn(1)})",
+    "dyn(request.kind) == dyn({'group': '', 'version': 'v1', 'kind': 'ConfigMap'})",
+    "dyn(request) == dyn({})",
+    "request.options == 1",
+    "object.metadata.managedFields[0].fieldsV1 == 1",
+    "dyn(namespaceObject) == dyn(1)",
+    "dyn(namespaceObject.metadata.labels) == dyn(1)",
+    "dyn(namespaceObject.spec) == dyn({'finalizers': 1})",
+    "dyn(namespaceObject.spec) != dyn({'finalizers': 1})",
+    "dyn(namespaceObject) == dyn({'apiVersion': 1, 'kind': 1, 'metadata': 1, 'spec': 1, 'status': 1})",
+    "type(object) == map && type(object.data) == map && type(object.metadata.finalizers) == list",
+    "size(object.metadata.finalizers) == 1",
+    "object.metadata.finalizers.map(each, each) == dyn(1)",
+    "object.metadata.finalizers.filter(each, each == 1) == []",
+    "object.metadata.finalizers.exists(each, each == [])",
+    "object.data.exists(key, object.data[key] == {})",
+    "params.metadata.annotations == 1",
+    "params.metadata.annotations == object.metadata.labels",
+    "params == object",
+)
+
+VALUES = {"name": "values", "parameterNotFoundAction": "Deny"}
+
 SCENARIOS = [
+    *[
+        scenario(
+            f"types-{number}",
+            ROWS,
+            post(SERVICE_ACCOUNT, merged(service_account("values"), {"metadata": {"annotations": {"x": "y"}}}), focus=kind_of),
+            # Warnings show all that fail, and how. They are cut after 4 KiB.
+            *installed(
+                *expressions,
+                paramKind={"apiVersion": "v1", "kind": "ServiceAccount"},
+                bound=[
+                    binding("Warn", name="{free}w", paramRef=VALUES),
+                    binding(paramRef=VALUES, matchResources={"objectSelector": {"matchLabels": {"ready": "yes"}}}),
+                ],
+            ),
+            post(CM, configmap("b", {"key": "value"}, labels={"x": "y"}, finalizers=["example.com/a", "example.com/b"])),
+            *removed("{free}", "{free}w"),
+        )
+        for number, expressions in enumerate(TYPED[at : at + 12] for at in range(0, len(TYPED), 12))
+    ],
+    scenario(
+        "types-in-conditions",
+        ROWS,
+        *installed("true", matchConditions=[{"name": "a", "expression": "object.metadata.name == 'ready' || object.metadata.finalizers == 1"}, {"name": "b", "expression": "object.metadata.name != 'free'"}]),
+        post(CM, configmap("b", finalizers=["example.com/a"])),
+        post(CM, configmap("free", finalizers=["example.com/a"])),
+        *removed(),
+    ),
     *[
         scenario(
             f"expression-{name}",
@@ -133,6 +236,23 @@ SCENARIOS = [
             *((installed_silently, REMOVED_SILENTLY, *actions) for actions in (["Warn"], ["Audit"], ["Warn", "Audit"])),
         )
     ],
+    scenario(
+        "deletion-that-runs-already",
+        f"{ROWS}, Delete",
+        post(POD, pod("a", nodeName="here"), focus=kind_of),
+        post(NAMESPACE, {"metadata": {"name": "{free}"}, "spec": {"finalizers": ["example.com/a"]}}, focus=kind_of),
+        delete(f"{NAMESPACE}/{{free}}", focus=lambda tree: tree["status"]),
+        delete(f"{POD}/a", focus=kind_of),
+        *installed("request.operation != 'DELETE'", matchConstraints={"resourceRules": [RULE, RULE | {"resources": ["pods", "namespaces"]}], "namespaceSelector": MINE}),
+        delete(f"{POD}/a", focus=kind_of),
+        delete(f"{POD}/a", {"gracePeriodSeconds": 40}, focus=kind_of),
+        delete(f"{POD}/a", {"gracePeriodSeconds": 5}),
+        delete(POD, {"gracePeriodSeconds": 40}, focus=kind_of),
+        delete(f"{NAMESPACE}/{{free}}", focus=lambda tree: tree["status"]),
+        *removed(),
+        Until(delete(f"{POD}/a", {"gracePeriodSeconds": 0}), 200),
+        put(f"{NAMESPACE}/{{free}}/finalize", {"metadata": {"name": "{free}"}, "spec": {"finalizers": []}}, focus=kind_of),
+    ),
     scenario(
         "ignored",
         ROWS,

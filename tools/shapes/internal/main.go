@@ -9,6 +9,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	batchv1 "k8s.io/api/batch/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -18,6 +19,7 @@ import (
 	"k8s.io/kubernetes/pkg/apis/apps"
 	"k8s.io/kubernetes/pkg/apis/autoscaling"
 	"k8s.io/kubernetes/pkg/apis/batch"
+	"k8s.io/kubernetes/pkg/apis/certificates"
 	"k8s.io/kubernetes/pkg/apis/core"
 	"k8s.io/kubernetes/pkg/apis/flowcontrol"
 	"k8s.io/kubernetes/pkg/apis/networking"
@@ -139,6 +141,7 @@ func main() {
 	pair(core.ServicePort{}, corev1.ServicePort{})
 	pair(core.ObjectReference{}, corev1.ObjectReference{})
 	pair(core.EventSource{}, corev1.EventSource{})
+	pair(core.PersistentVolumeClaim{}, corev1.PersistentVolumeClaim{})
 	pair(core.PodIP{}, corev1.PodIP{})
 	pair(core.HostIP{}, corev1.HostIP{})
 	pair(core.ScopeSelector{}, corev1.ScopeSelector{})
@@ -146,6 +149,7 @@ func main() {
 	pair(apps.StatefulSetUpdateStrategy{}, appsv1.StatefulSetUpdateStrategy{})
 	pair(apps.DaemonSetUpdateStrategy{}, appsv1.DaemonSetUpdateStrategy{})
 	pair(batch.JobSpec{}, batchv1.JobSpec{})
+	pair(certificates.PodCertificateRequestSpec{}, certificatesv1.PodCertificateRequestSpec{})
 	pair(policy.PodDisruptionBudgetSpec{}, policyv1.PodDisruptionBudgetSpec{})
 	pair(rbac.RoleRef{}, rbacv1.RoleRef{})
 	pair(core.PersistentVolumeSource{}, corev1.PersistentVolumeSource{})

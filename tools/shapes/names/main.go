@@ -26,6 +26,7 @@ import (
 	res "k8s.io/api/resource/v1"
 	sched "k8s.io/api/scheduling/v1"
 	storage "k8s.io/api/storage/v1"
+	migration "k8s.io/api/storagemigration/v1"
 	extensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	registration "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
@@ -108,7 +109,7 @@ func walk(t reflect.Type) {
 
 func main() {
 	s := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{admission.AddToScheme, apps.AddToScheme, authn.AddToScheme, authz.AddToScheme, as1.AddToScheme, as2.AddToScheme, batch.AddToScheme, certs.AddToScheme, coord.AddToScheme, core.AddToScheme, disc.AddToScheme, events.AddToScheme, flow.AddToScheme, net.AddToScheme, node.AddToScheme, policy.AddToScheme, rbac.AddToScheme, res.AddToScheme, sched.AddToScheme, storage.AddToScheme, extensions.AddToScheme, registration.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{admission.AddToScheme, apps.AddToScheme, authn.AddToScheme, authz.AddToScheme, as1.AddToScheme, as2.AddToScheme, batch.AddToScheme, certs.AddToScheme, coord.AddToScheme, core.AddToScheme, disc.AddToScheme, events.AddToScheme, flow.AddToScheme, net.AddToScheme, node.AddToScheme, policy.AddToScheme, rbac.AddToScheme, res.AddToScheme, sched.AddToScheme, storage.AddToScheme, migration.AddToScheme, extensions.AddToScheme, registration.AddToScheme} {
 		if err := add(s); err != nil {
 			panic(err)
 		}

@@ -49,6 +49,7 @@ BUILTIN_PLUGINS: Mapping[str, BuiltinPlugin] = {
     "RuntimeClass": BuiltinPlugin("pod_runtimes.PodRuntimes", "pods"),
     "CertificateApproval": BuiltinPlugin("signer_permissions.approval_permission", _REQUESTS),
     "CertificateSigning": BuiltinPlugin("signer_permissions.signing_permission", _REQUESTS),
+    "ClusterTrustBundleAttest": BuiltinPlugin("signer_permissions.BundlePermission", "clustertrustbundles"),
     "CertificateSubjectRestriction": BuiltinPlugin("certificate_subjects.CertificateSubjects", _REQUESTS),
     "DefaultIngressClass": BuiltinPlugin("class_defaults.default_ingress_class", "ingresses"),
     "PodTopologyLabels": BuiltinPlugin("pod_topology.PodTopology", "pods"),
@@ -64,6 +65,7 @@ STORED_PLUGINS = (
 )
 #: ResourceQuota is called last.
 _KNOWN = (*BUILTIN_PLUGINS, *STORED_PLUGINS, "ResourceQuota")
+_ALWAYS = BuiltinPlugin("signer_permissions.PodCertificatePermission", "podcertificaterequests")
 #: Off by default, so that a test can create Pods without creating service accounts first.
 _OFF = frozenset({"ServiceAccount"})
 
@@ -94,8 +96,10 @@ def _names(verb: str, names: Iterable[str]) -> frozenset[str]:
 def builtin_plugins(names: Iterable[str], served: Iterable[str]) -> list[Plugin]:
     """The plugins with these names that have an effect on a server of the ``served`` resources, in their order."""
     chosen, resources = frozenset(names), frozenset(served)
-    return [
+    found = [
         each.make()
         for name, each in BUILTIN_PLUGINS.items()
         if name in chosen and not resources.isdisjoint(each.resources.split())
     ]
+    # A check that kube-apiserver makes whatever plugins are chosen.
+    return found + [_ALWAYS.make()] * ("podcertificaterequests" in resources)

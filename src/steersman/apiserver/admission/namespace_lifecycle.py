@@ -1,6 +1,6 @@
 """Namespaces and their content.
 
-- Nothing is created in a terminating namespace, nor changed in a missing one.
+- Nothing is created in a terminating or missing namespace.
 - Three namespaces cannot be deleted.
 """
 
@@ -18,22 +18,22 @@ _NAMESPACES = Named("", "namespaces")
 class NamespaceLifecycle(Plugin):
     """Needs a server that serves namespaces."""
 
-    operations: frozenset[AdmissionOperation] = frozenset({"CREATE", "UPDATE", "DELETE"})
+    operations: frozenset[AdmissionOperation] = frozenset({"CREATE", "DELETE"})
     is_repeated = True
 
     async def admit(self, attributes: Attributes) -> None:
-        """Reject writes without a living namespace, and the deletion of an immortal one."""
+        """Reject creations without a living namespace, and the deletion of an immortal one."""
         if not attributes.definition.gvk.group and attributes.definition.resource == "namespaces":
             if attributes.operation == "DELETE" and attributes.name in IMMORTAL:
                 raise forbidden(_NAMESPACES, attributes.name, "this namespace may not be deleted")
             return
-        # Objects of a missing namespace can only be deleted. A review must not reveal whether a namespace exists.
+        # What a missing namespace left behind can be changed and deleted. A review must not reveal whether a namespace exists.
         if attributes.operation == "DELETE" or not attributes.namespace or attributes.definition.review is not None:
             return
         record = await attributes.context.read("", "namespaces", "", attributes.namespace)
         if record is None:
             raise not_found(_NAMESPACES, attributes.namespace)
-        if attributes.operation == "CREATE" and b'"deletionTimestamp"' in record.value:
+        if b'"deletionTimestamp"' in record.value:
             self._refuse_in_terminating(attributes, decode_stored(record))
 
     @staticmethod

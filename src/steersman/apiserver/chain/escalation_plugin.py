@@ -19,6 +19,7 @@ from steersman.apiserver.chain.rbac import Rbac, RoleRef, Rule, listed
 from steersman.apiserver.chain.rbac_coverage import TooManyCombinations, go_list, missing
 from steersman.apiserver.errors import RequestRejected, bad_request, forbidden, not_found, unnamed
 from steersman.apiserver.identity import MASTERS, Access, Authorizer
+from steersman.apiserver.registry.collector_changes import is_collection, without_empty
 from steersman.apiserver.registry.definition import Tree
 from steersman.apiserver.storage import Storage
 from steersman.golang import quoted
@@ -29,8 +30,6 @@ _ROLES = frozenset({"roles", "clusterroles"})
 _BINDINGS = frozenset({"rolebindings", "clusterrolebindings"})
 _REFERRED = {"Role": "roles", "ClusterRole": "clusterroles"}
 _EVERYTHING = (Rule(verbs=("*",), api_groups=("*",), resources=("*",)), Rule(verbs=("*",), non_resource_urls=("*",)))
-#: Metadata fields that garbage collection changes, or that the server maintains.
-_COLLECTED = frozenset({"ownerReferences", "finalizers", "selfLink", "managedFields"})
 
 
 class EscalationPlugin(Plugin):
@@ -64,10 +63,10 @@ class EscalationPlugin(Plugin):
             namespace=info.namespace,
             name=info.name,
         )
-        if (await authorizer(wanted)).allowed or _is_collection(obj, attributes.old):
+        if (await authorizer(wanted)).allowed or is_collection(obj, attributes.old):
             return
         try:
-            rules = msgspec.convert(_without_empty(obj.get("rules") or []), tuple[Rule, ...])
+            rules = msgspec.convert(without_empty(obj.get("rules") or []), tuple[Rule, ...])
         except msgspec.ValidationError as error:
             # A later step could still turn it into rules.
             raise _refused(attributes, obj, f"its rules cannot be read: {error}") from None
@@ -79,7 +78,7 @@ class EscalationPlugin(Plugin):
             raise _refused(attributes, obj, "must have cluster-admin privileges to use the aggregationRule")
 
     async def _check_binding(self, attributes: Attributes, obj: Tree, authorizer: Authorizer) -> None:
-        if _is_collection(obj, attributes.old):
+        if is_collection(obj, attributes.old):
             return
         namespace, ref = attributes.request.info.namespace, _role_in(obj)
         resource = _REFERRED.get(ref.kind)
@@ -148,21 +147,3 @@ def _check_reference(ref: RoleRef, namespace: str) -> None:
 def _aggregates(role: Tree | None) -> bool:
     rule: Any = (role or {}).get("aggregationRule")
     return isinstance(rule, dict) and bool(cast("Tree", rule).get("clusterRoleSelectors"))
-
-
-def _is_collection(obj: Tree, old: Tree | None) -> bool:
-    """Whether an update changes only what garbage collection changes."""
-    return old is not None and _compared(obj) == _compared(old)
-
-
-def _compared(obj: Tree) -> Any:
-    metadata = {name: value for name, value in obj["metadata"].items() if name not in _COLLECTED}
-    return _without_empty({**obj, "metadata": metadata})
-
-
-def _without_empty(value: Any) -> Any:
-    """A value without empty members, which Go does not distinguish from missing ones."""
-    if isinstance(value, dict):
-        members = ((name, _without_empty(inner)) for name, inner in cast("Tree", value).items())
-        return {name: inner for name, inner in members if inner not in (None, "", [], {})}
-    return list(map(_without_empty, cast("list[Any]", value))) if isinstance(value, list) else value

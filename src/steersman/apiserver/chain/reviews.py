@@ -188,13 +188,10 @@ def _go_path(path: Tree) -> Tree:
 
 def _attribute_problems(spec: Tree) -> list[FieldProblem]:
     resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
-    if resource is not None and path is not None:
-        words = "cannot be specified in combination with resourceAttributes"
-        return [problem("spec.nonResourceAttributes", "FieldValueInvalid", _go_path(path), words)]
-    if resource is None and path is None:
-        words = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
-        return [problem("spec.resourceAttributes", "FieldValueInvalid", None, words)]
-    return []
+    if (resource is None) != (path is None):
+        return []
+    words = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
+    return [problem("spec", "FieldValueInvalid", None if path is None else _go_path(path), words)]
 
 
 def _subject_problems(spec: Tree) -> list[FieldProblem]:

@@ -140,9 +140,11 @@ class CustomResources:
         return served is not None and served.namespaced == definition.namespaced
 
     def is_terminating(self, group: str, resource: str) -> bool:
-        """Whether the instances of a definition are being deleted."""
+        """Whether a definition or its instances are being deleted: then it takes no new ones."""
         known = self._known.get(f"{resource}.{group}")
-        return known is not None and is_true(known.crd, "Terminating")
+        if known is None:
+            return False
+        return "deletionTimestamp" in known.crd["metadata"] or is_true(known.crd, "Terminating")
 
     async def _catch_up(self) -> None:
         definition = self.definition

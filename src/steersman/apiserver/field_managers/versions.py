@@ -103,7 +103,7 @@ class DeclaredVersions:
     """The versions of a custom resource that its definition declares, served or not, for one endpoint.
 
     An object that cannot be converted, or does not fit the target, raises `NotConvertible`: kube-apiserver then rejects
-    an apply, and drops all managed fields at an update.
+    an apply, and an update keeps the stored managed fields.
     """
 
     def __init__(

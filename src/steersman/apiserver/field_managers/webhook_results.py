@@ -6,7 +6,7 @@ converted, and the computation runs again with the result.
 Guarantees
 - For each state of the stored object that a write is tried on, it asks the webhook once for each object and version, at most
   `MOST` times. However often others write in between, the write does not run out of conversions.
-- If the webhook fails, the computation gets `NotConvertible`, as in kube-apiserver: an apply is rejected, and an update drops all
+- If the webhook fails, the computation gets `NotConvertible`, as in kube-apiserver: an apply is rejected, and an update keeps all
   managed fields.
 """
 

@@ -62,13 +62,20 @@ def updated(
     owned = {name: value for name, value in new.items() if name not in unowned} if unowned else new
     try:
         if managed.definition.custom and not _has_types(managed, old or {}, new):
-            return without_managed(new)
+            return _as_before(new, old)
         result = managed.fields.update(
             old, owned, manager=manager, now=format_time(utc_now()), empty=managed.empty, fits=fits
         )
     except (PatchError, RecursionError):
-        return without_managed(new)
+        return _as_before(new, old)
     return result | unowned
+
+
+def _as_before(new: Tree, old: Tree | None) -> Tree:
+    """An object whose managed fields cannot be computed: it keeps those that are stored."""
+    made = without_managed(new)
+    before = (old or {}).get("metadata", {}).get("managedFields")
+    return made | {"metadata": made["metadata"] | {"managedFields": before}} if before else made
 
 
 def _has_types(managed: Managed, old: Tree, new: Tree) -> bool:

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator
 from typing import Any
 
+import msgspec
+
 from steersman.apiserver.documents import decode_stored, served, whole
 from steersman.apiserver.forms.form import Form, ListMetadata, blank_object
 from steersman.apiserver.forms.partial_metadata import partial
@@ -98,7 +100,12 @@ class TableForm(Form):
 
     def items(self, records: Iterable[Record]) -> Iterator[bytes]:
         """Rows."""
-        return (_escaped(print_row(self._row(record, 0))) for record in records)
+        choose = self.definition.default_of
+        if choose is None:
+            return (_escaped(print_row(self._row(record, 0))) for record in records)
+        listed = list(records)
+        chosen = choose([decode_stored(record) for record in listed])
+        return (_escaped(print_row(self._listed(record, chosen))) for record in listed)
 
     def page(self, records: Iterable[Record], meta: ListMetadata) -> bytes:
         """A table of many rows."""
@@ -143,6 +150,12 @@ class TableForm(Form):
             )
             for column in columns_of(self.definition)
         )
+
+    def _listed(self, record: Record, chosen: str) -> TableRow:
+        """The row of a list whose default has the name ``chosen``."""
+        row = self._row(record, 0)
+        name, *rest = row.cells
+        return row if not chosen or name != chosen else msgspec.structs.replace(row, cells=(f"{name} (default)", *rest))
 
     def _row(self, record: Record, revision: int) -> TableRow:
         record = served(self.definition, record)

@@ -11,6 +11,7 @@ from steersman.apiserver.policies.stored_policies import Binding, BoundPolicy
 from steersman.apiserver.registry import ResourceRegistry
 from steersman.apiserver.registry.definition import Definition
 from steersman.apiserver.webhooks.matches import Subject
+from steersman.apiserver.webhooks.variables import typed_object
 
 
 class Invocation(NamedTuple):
@@ -23,8 +24,13 @@ class Invocation(NamedTuple):
     problem: str = ""
 
 
-async def invocations(registry: ResourceRegistry, bound: BoundPolicy[Any], subject: Subject) -> list[Invocation]:
-    """The invocations of a policy for a write; none if it does not match."""
+async def invocations(
+    registry: ResourceRegistry, bound: BoundPolicy[Any], subject: Subject, *, typed_params: bool
+) -> list[Invocation]:
+    """The invocations of a policy for a write; none if it does not match.
+
+    In kube-apiserver, mutating policies see the types of parameters of built-in kinds, and validating ones their JSON.
+    """
     policy: Policy = bound.policy
     definition: Definition | None = None
     try:
@@ -46,5 +52,7 @@ async def invocations(registry: ResourceRegistry, bound: BoundPolicy[Any], subje
         except (InvalidParams, RequestRejected) as problem:
             found.append(Invocation(binding, problem=f"failed to configure binding: {problem}"))
             continue
+        if definition is not None and typed_params:
+            params = [typed_object(param, definition) for param in params]
         found += [Invocation(binding, target, param) for param in params]
     return found

@@ -17,7 +17,16 @@ from steersman.apiserver.policies.policy import Policy
 from steersman.apiserver.registry.admission_expressions import EXHAUSTED, EXPRESSIONS_MAX, evaluated
 from steersman.apiserver.registry.definition import Tree
 from steersman.apiserver.webhooks.json_patches import apply_patch, completed
-from steersman.cel import Budget, BudgetExceeded, CelError, CompiledExpression, MadeObject
+from steersman.cel import (
+    Budget,
+    BudgetExceeded,
+    CelError,
+    CompiledExpression,
+    MadeObject,
+    TypedList,
+    TypedObject,
+    untyped,
+)
 from steersman.golang import quoted
 from steersman.patches import JsonPatchTestFailed, MergeSchema, PatchError, growth_of, merge_applied
 
@@ -56,12 +65,14 @@ class MutatingPolicy(Policy):
             raise MutationFailed(EXHAUSTED) from None
         if isinstance(made, CelError):
             raise MutationFailed(str(made))
-        obj: Tree = values["object"]
+        obj: Tree = untyped(values["object"])
         return _json_patched(obj, made) if sort == "JSONPatch" else _applied(obj, made, managed)
 
 
 def _json_patched(obj: Tree, operations: Any) -> Any:
-    given = [copied(operation) for operation in cast("list[Any]", operations)]
+    for operation in cast("list[Tree]", operations):
+        _check_value(operation.get("value"))
+    given = [copied(untyped(operation)) for operation in cast("list[Any]", operations)]
     try:
         return apply_patch(copied(obj), completed(given))
     except JsonPatchTestFailed:
@@ -70,8 +81,25 @@ def _json_patched(obj: Tree, operations: Any) -> Any:
         raise MutationFailed(f"JSON Patch: {error}") from None
 
 
+def _check_value(value: Any) -> None:
+    """Check that kube-apiserver can write a value as JSON: it cannot for lists and maps with types."""
+    if isinstance(value, TypedList | TypedObject):
+        names = {"list": "'list(dyn)'", "map": "'map(dyn, dyn)'"}
+        kind = names.get(value.shape.kind, f"struct type {value.shape.go}")
+        to = "*structpb.Value" if value.shape.kind == "struct" else "'*structpb.Value'"
+        why = f"type conversion error from {kind} to {to}"
+        raise MutationFailed(f"JSONPath valueExpression evaluated to a type that could not marshal to JSON: {why}")
+    if isinstance(value, list):
+        for item in cast("list[Any]", value):
+            _check_value(item)
+    elif isinstance(value, dict) and not isinstance(value, MadeObject):
+        for item in cast("Tree", value).values():
+            _check_value(item)
+
+
 def _applied(obj: Tree, made: Any, managed: Managed) -> Any:
     _check_names(made, "Object")
+    made = untyped(made)
     if (obj["apiVersion"], obj["kind"]) in _UNTYPED:
         why = f"no corresponding type for {obj['apiVersion']}, Kind={obj['kind']}"
         raise MutationFailed(f"error applying patch: failed to convert patch object to typed object: {why}")

@@ -19,10 +19,12 @@ from steersman.apiserver.registry.definition import Definition, Tree
 from steersman.apiserver.webhooks.hook_call import seen
 from steersman.apiserver.webhooks.matches import Subject, converted, subject_of
 from steersman.apiserver.webhooks.mutation import Rounds, is_exempt, read_mutated, take_mutated
-from steersman.apiserver.webhooks.variables import namespace_value, request_values
+from steersman.apiserver.webhooks.variables import namespace_value, request_values, typed_object
 from steersman.apiserver.workers import Workers
+from steersman.cel import untyped
 from steersman.errors import StatusCause
 from steersman.golang import quoted
+from steersman.objects import GroupVersionKind
 
 
 class _Problem(NamedTuple):
@@ -57,13 +59,18 @@ class MutatingPolicies(Plugin):
         problems: list[_Problem] = []
         # Policies are chosen by the object before all mutations.
         for each in bound:
-            for binding, target, param, problem in await invocations(self._registry, each, subject):
+            for binding, target, param, problem in await invocations(self._registry, each, subject, typed_params=True):
                 if binding is None or target is None:
                     problems += _problems(each.policy, binding, problem, "Forbidden")
                 else:
                     chosen.append((each.policy, binding, param, target))
+        # Once a match condition has seen an object, mutations see the types of its fields too.
+        typed_kinds: set[GroupVersionKind] = set()
         for policy, binding, param, target in chosen:
-            problems += await self._invoked(policy, binding, param, subject, target, rounds)
+            if policy.conditions:
+                typed_kinds.add(target.gvk)
+            shows_types = target.gvk in typed_kinds
+            problems += await self._invoked(policy, binding, param, subject, target, rounds, shows_types=shows_types)
         if rounds.is_patched:
             # Unlike a webhook, a policy is also evaluated again because of its own patch.
             rounds.require()
@@ -73,7 +80,15 @@ class MutatingPolicies(Plugin):
             raise _denied(attributes, problems)
 
     async def _invoked(
-        self, policy: MutatingPolicy, binding: Binding, param: Any, subject: Subject, target: Definition, rounds: Rounds
+        self,
+        policy: MutatingPolicy,
+        binding: Binding,
+        param: Any,
+        subject: Subject,
+        target: Definition,
+        rounds: Rounds,
+        *,
+        shows_types: bool,
     ) -> list[_Problem]:
         """Apply the mutations of one invocation. Returns the problems that deny the write."""
         obj, old = await seen(subject, target)
@@ -89,6 +104,8 @@ class MutatingPolicies(Plugin):
         values["namespaceObject"] = await namespace_value(subject)
         found: list[_Problem] = []
         form = attributes.view.definition if attributes.view else target
+        if not shows_types:
+            values |= {"object": obj, "oldObject": old}
         managed = managed_of(self._registry, form, "")
         for number, (sort, _, growth) in enumerate(policy.mutations):
 
@@ -97,12 +114,13 @@ class MutatingPolicies(Plugin):
 
             size += growth
             try:
-                values["object"] = await self._workers.run(mutated, size=size)
+                made = await self._workers.run(mutated, size=size)
+                values["object"] = typed_object(made, form) if shows_types else made
                 rounds.is_patched = True
             except MutationFailed as failed:
                 found += _problems(policy, binding, str(failed))
-        if values["object"] != obj:
-            changed = cast("Tree", values["object"])
+        changed = cast("Tree", untyped(values["object"]))
+        if changed != obj:
             source = attributes.definition
             # The rest of the request handles a larger object.
             attributes.request.size = max(attributes.request.size, size)
@@ -141,7 +159,7 @@ def _read(attributes: Attributes, form: Definition, made: Any, sort: str) -> Tre
 def _identity(param: Any) -> str:
     if param is None:
         return ""
-    metadata: Tree = param["metadata"]
+    metadata: Tree = untyped(param)["metadata"]
     return f"{metadata.get('namespace', '')}/{metadata['name']}"
 
 

@@ -24,6 +24,8 @@ from steersman.golang import printed_json
 _CODES: Final = {"Forbidden": 403, "RequestEntityTooLarge": 413}
 _FAILURE: Final = "validation.policy.admission.k8s.io/validation_failure"
 _ANNOTATION_MAX: Final = 10 * 1024
+#: The failures that an annotation lists, as in kube-apiserver.
+_FAILURES_MAX: Final = 50
 
 
 class ValidatingPolicies(Plugin):
@@ -46,6 +48,7 @@ class ValidatingPolicies(Plugin):
         evaluation = _Evaluation(subject_of(attributes), self._registry, self._workers)
         for each in bound:
             await evaluation.evaluate(each)
+        evaluation.annotate()
         if evaluation.rejections:
             raise evaluation.rejections[0]
 
@@ -58,13 +61,14 @@ class _Evaluation:
         self._workers = workers
         self._registry = registry
         self.rejections: list[RequestRejected] = []
+        self._failures: list[dict[str, Any]] = []
 
     async def evaluate(self, bound: BoundPolicy[ValidatingPolicy]) -> None:
         """Evaluate a policy that matches the write, for each of its bindings and their parameters."""
         policy, subject = bound.policy, self.subject
         notes: dict[str, list[str]] = {}
         values: dict[str, Any] | None = None
-        for binding, target, param, problem in await invocations(self._registry, bound, subject):
+        for binding, target, param, problem in await invocations(self._registry, bound, subject, typed_params=False):
             if binding is None or target is None:
                 if not policy.ignores_failures:
                     self._reject(policy, binding, problem, "")
@@ -77,6 +81,12 @@ class _Evaluation:
             self._take(policy, binding, verdict, notes)
         for key, texts in notes.items():
             subject.attributes.request.annotations.setdefault(f"{policy.name}/{key}", ", ".join(texts))
+
+    def annotate(self) -> None:
+        """Note the failures of all policies whose bindings ask for an audit."""
+        if self._failures:
+            failures = printed_json(self._failures[:_FAILURES_MAX])
+            self.subject.attributes.request.annotations.setdefault(_FAILURE, failures)
 
     def _take(
         self, policy: ValidatingPolicy, binding: Binding, verdict: PolicyVerdict, notes: dict[str, list[str]]
@@ -106,7 +116,7 @@ class _Evaluation:
                     "expressionIndex": denial.number,
                     "validationActions": binding.actions,
                 }
-                attributes.request.annotations.setdefault(_FAILURE, printed_json([failure]))
+                self._failures.append(failure)
 
     def _reject(self, policy: ValidatingPolicy, binding: Binding | None, why: str, reason: str) -> None:
         by = f"ValidatingAdmissionPolicy '{policy.name}'"

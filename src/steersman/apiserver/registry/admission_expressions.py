@@ -113,6 +113,10 @@ class Conditions:
         self._environment = conditions_environment(params=params)
         self._compiled = [self._environment.compiled(expression, "bool") for expression in expressions]
 
+    def __bool__(self) -> bool:
+        """Whether there are any."""
+        return bool(self._compiled)
+
     def verdict(self, values: dict[str, Any]) -> tuple[bool, str]:
         """Whether all conditions hold, and the error if that cannot be decided."""
         budget = Budget(CONDITIONS_MAX)

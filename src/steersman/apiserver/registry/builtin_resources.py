@@ -17,6 +17,7 @@ from steersman.apiserver.registry.builtin.hidden_fields import HIDDEN_ANNOTATION
 from steersman.apiserver.registry.builtin.selectable_fields import SELECTABLE
 from steersman.apiserver.registry.builtin.tables.columns import columns_of
 from steersman.apiserver.registry.builtin.tables.pod_cells import row_conditions
+from steersman.apiserver.registry.builtin.tables.structural_cells import default_class
 from steersman.apiserver.registry.builtin.workloads.autoscaler_versions import (
     AUTOSCALER_CONVERSION,
     FIELD_ANNOTATIONS,
@@ -61,9 +62,11 @@ _CONDITIONAL: Final = _resources("""
     admissionregistration.k8s.io: mutatingadmissionpolicies mutatingadmissionpolicybindings
         mutatingwebhookconfigurations validatingadmissionpolicies validatingadmissionpolicybindings
         validatingwebhookconfigurations
+    certificates.k8s.io: clustertrustbundles podcertificaterequests
     coordination.k8s.io: leases
     node.k8s.io: runtimeclasses
     policy: poddisruptionbudgets
+    storagemigration.k8s.io: storageversionmigrations
     storage.k8s.io: csidrivers csinodes csistoragecapacities volumeattachments
 """)
 #: Kinds that a PUT can create.
@@ -96,6 +99,7 @@ _DNS_1035_NAMES: Final = frozenset({"services"})
 
 #: The kind whose objects are stored in the form of another group.
 EVENT_OF_ITS_GROUP: Final = GroupVersionKind("events.k8s.io", "v1", "Event")
+_STORAGE_CLASS: Final = GroupVersionKind("storage.k8s.io", "v1", "StorageClass")
 _OLD_AUTOSCALER: Final = GroupVersionKind("autoscaling", "v1", "HorizontalPodAutoscaler")
 #: Kinds that are stored in another version or group.
 _CONVERSIONS: Final[Mapping[GroupVersionKind, Conversion]] = {
@@ -192,6 +196,7 @@ def _definition(group_version: GroupVersion, entry: dict[str, Any], below: set[s
         subresources=SUBRESOURCES.get(gvk, {}),
         columns=columns_of(gvk),
         row_conditions=row_conditions if gvk == POD else None,
+        default_of=default_class if gvk == _STORAGE_CLASS else None,
         hidden_annotations=_HIDDEN_ANNOTATIONS.get(gvk, frozenset()),
         selectable=SELECTABLE.get(gvk, {}),
         indexed_field="spec.nodeName" if gvk == POD else "",

@@ -88,6 +88,8 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True):
     columns: tuple[Column, ...] = ()
     #: Conditions of an object's row, beside its cells, with type, status, reason and message.
     row_conditions: Callable[[Tree], list[Tree]] | None = None
+    #: The name of the default of listed objects, which their table marks; empty if none is.
+    default_of: Callable[[list[Tree]], str] | None = None
     #: Annotations excluded from metadata-only answers, because they are fields in disguise.
     hidden_annotations: frozenset[str] = frozenset()
     #: Fields for field selectors, other than name and namespace.

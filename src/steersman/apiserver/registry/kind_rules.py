@@ -50,6 +50,8 @@ _OWN: Mapping[str, str] = {
     "batch/v1 CronJob": "builtin.workloads.batch.CronJobStrategy",
     "batch/v1 Job": "builtin.workloads.batch.JobStrategy",
     "certificates.k8s.io/v1 CertificateSigningRequest": "builtin.cluster.certificate_signing_request.CertificateSigningRequestStrategy",
+    "certificates.k8s.io/v1 ClusterTrustBundle": "builtin.cluster.cluster_trust_bundle.ClusterTrustBundleStrategy",
+    "certificates.k8s.io/v1 PodCertificateRequest": "builtin.cluster.pod_certificate_request.PodCertificateRequestStrategy",
     "coordination.k8s.io/v1 Lease": "builtin.lease.LeaseStrategy",
     "discovery.k8s.io/v1 EndpointSlice": "builtin.networks.endpoints.EndpointSliceStrategy",
     "events.k8s.io/v1 Event": "builtin.event.EventStrategy",
@@ -66,6 +68,7 @@ _OWN: Mapping[str, str] = {
     "rbac.authorization.k8s.io/v1 ClusterRoleBinding": "builtin.rbac.BindingStrategy",
     "rbac.authorization.k8s.io/v1 Role": "builtin.rbac.RoleStrategy",
     "rbac.authorization.k8s.io/v1 RoleBinding": "builtin.rbac.BindingStrategy",
+    "resource.k8s.io/v1 DeviceTaintRule": "builtin.cluster.device_taint_rule.DeviceTaintRuleStrategy",
     "scheduling.k8s.io/v1 PriorityClass": "builtin.cluster.priority_class.PriorityClassStrategy",
     "storage.k8s.io/v1 CSIDriver": "builtin.storage.csi.CSIDriverStrategy",
     "storage.k8s.io/v1 CSINode": "builtin.storage.csi.CSINodeStrategy",
@@ -73,6 +76,7 @@ _OWN: Mapping[str, str] = {
     "storage.k8s.io/v1 StorageClass": "builtin.storage.classes.StorageClassStrategy",
     "storage.k8s.io/v1 VolumeAttachment": "builtin.storage.csi.VolumeAttachmentStrategy",
     "storage.k8s.io/v1 VolumeAttributesClass": "builtin.storage.classes.VolumeAttributesClassStrategy",
+    "storagemigration.k8s.io/v1 StorageVersionMigration": "builtin.cluster.storage_version_migration.StorageVersionMigrationStrategy",
 }
 
 
@@ -88,10 +92,10 @@ _STRUCTURAL = frozenset(
 )
 _WITH_STATUS = frozenset(
     """
-    APIService CertificateSigningRequest CronJob CustomResourceDefinition DaemonSet Deployment FlowSchema
-    HorizontalPodAutoscaler Ingress Job Namespace Node PersistentVolume PersistentVolumeClaim Pod
-    PodDisruptionBudget PriorityLevelConfiguration ReplicaSet ReplicationController ResourceClaim ResourceQuota
-    Service ServiceCIDR StatefulSet ValidatingAdmissionPolicy VolumeAttachment
+    APIService CSINode CertificateSigningRequest CronJob CustomResourceDefinition DaemonSet Deployment DeviceTaintRule
+    FlowSchema HorizontalPodAutoscaler Ingress Job Namespace Node PersistentVolume PersistentVolumeClaim Pod
+    PodCertificateRequest PodDisruptionBudget PriorityLevelConfiguration ReplicaSet ReplicationController ResourceClaim ResourceQuota
+    Service ServiceCIDR StatefulSet StorageVersionMigration ValidatingAdmissionPolicy VolumeAttachment
     """.split()  # noqa: SIM905
 )
 

@@ -16,7 +16,19 @@ from steersman.aio import new_uid, utc_now
 from steersman.apiserver.registry.definition import Definition, Tree
 from steersman.apiserver.registry.strategy import CHANGED, WHOLE
 from steersman.objects import format_time
-from steersman.objects.field_problems import PROBLEMS_MAX, FieldProblem, Printed, enough, invalid, problem, until_enough
+from steersman.objects.field_problems import (
+    IMMUTABLE,
+    NEGATIVE,
+    PROBLEMS_MAX,
+    FieldProblem,
+    Printed,
+    enough,
+    forbidden,
+    invalid,
+    problem,
+    required,
+    until_enough,
+)
 from steersman.schemas.names import dns_label, label_value, path_segment, qualified_name
 from steersman.wire import WireManager, WireMetadata
 
@@ -28,6 +40,9 @@ _STANDARD_FINALIZERS = frozenset({"kubernetes", ORPHAN, FOREGROUND})
 _SYSTEM = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink")
 _KNOWN = [field.encode_name for field in msgspec.structs.fields(WireMetadata)]
 _MANAGED = [field.encode_name for field in msgspec.structs.fields(WireManager)]
+_FORMAT = "RFC 1123"
+_LIMIT_REASONS = frozenset({"FieldValueNotSupported", "FieldValueTooMany"})
+_LIMITS = (NEGATIVE, "must be greater than or equal to 1")
 _MANAGER_MAX, _SUBRESOURCE_MAX = 128, 256
 #: How many characters of owner references are printed in full.
 _OWNERS_SHOWN = 64 * 1024
@@ -105,6 +120,10 @@ def dedupe_owners(metadata: Tree) -> list[str]:
 
 def validate_new(definition: Definition, metadata: Tree, own: list[FieldProblem]) -> list[FieldProblem]:
     """The problems of a new object's metadata, and of the rest: ``own``."""
+    return _declared_last(definition, _validate_new(definition, metadata, own))
+
+
+def _validate_new(definition: Definition, metadata: Tree, own: list[FieldProblem]) -> list[FieldProblem]:
     strategy = definition.strategy
     problems: list[FieldProblem] = _names(metadata, strategy.validate_name)
     problems += _common(definition, metadata)
@@ -124,6 +143,10 @@ def validate_changed(definition: Definition, metadata: Tree, old: Tree, own: lis
 
     As in the engine, several rules validate metadata, so some messages repeat.
     """
+    return _declared_last(definition, _validate_changed(definition, metadata, old, own))
+
+
+def _validate_changed(definition: Definition, metadata: Tree, old: Tree, own: list[FieldProblem]) -> list[FieldProblem]:
     strategy = definition.strategy
     problems = _names(metadata, path_segment) + _common(definition, metadata)
     changes = _update(metadata, old)
@@ -141,6 +164,36 @@ def validate_changed(definition: Definition, metadata: Tree, old: Tree, own: lis
         else:
             problems.append(one)
     return problems
+
+
+def _declared_last(definition: Definition, problems: list[FieldProblem]) -> list[FieldProblem]:
+    """Each problem of a built-in kind once; those that declared rules find, after all others."""
+    if not problems or definition.custom:
+        return problems
+    problems = list(dict.fromkeys(problems))
+    pattern = definition.strategy.declared_fields
+    if pattern is None:
+        return problems
+    fixed = {one.path for one in problems if one.message.endswith(IMMUTABLE)}
+    declared = {one: _as_declared(one, changed=one.path in fixed) for one in problems if pattern.fullmatch(one.path)}
+    if not definition.strategy.declares_forms:
+        declared = {one: found for one, found in declared.items() if _FORMAT not in one.message}
+    late = dict.fromkeys(found for found in declared.values() if found is not None)
+    return [one for one in problems if declared.get(one) is None] + list(late)
+
+
+def _as_declared(one: FieldProblem, *, changed: bool) -> FieldProblem | None:
+    """A problem as a declared rule reports it; None if none does, as about the form of a field that must not change."""
+    if one.reason == "FieldValueRequired":
+        return required(one.path)
+    if one.reason == "FieldValueForbidden":
+        return forbidden(one.path)
+    if one.message.endswith(IMMUTABLE):
+        return invalid(one.path, None, IMMUTABLE)
+    if changed:
+        return None
+    is_limit = one.reason in _LIMIT_REASONS or one.message.endswith(_LIMITS)
+    return one if is_limit or _FORMAT in one.message else None
 
 
 def _knows_finalizers(definition: Definition) -> bool:
@@ -207,22 +260,19 @@ def _labels_and_annotations(metadata: Tree) -> list[FieldProblem]:
 def _owners(owners: Iterable[Tree]) -> list[FieldProblem]:
     problems: list[FieldProblem] = []
     controller = printed_all = ""
-    for owner in owners:
-        if len(problems) >= PROBLEMS_MAX:
-            break
-        where = "metadata.ownerReferences"
-        if owner["apiVersion"].count("/") > 1 or not owner["apiVersion"].rpartition("/")[2]:
-            problems.append(
-                problem(f"{where}.apiVersion", "FieldValueInvalid", owner["apiVersion"], "version must not be empty")
-            )
+    where = "metadata.ownerReferences"
+    for index, owner in until_enough(owners, problems):
+        path, version = f"{where}[{index}]", owner["apiVersion"]
+        if version and (version.count("/") > 1 or not version.rpartition("/")[2]):
+            problems.append(invalid(f"{path}.apiVersion", version, "must be <group>/<version> or <version>"))
         problems += [
-            problem(f"{where}.{name}", "FieldValueInvalid", "", "must not be empty")
-            for name in ("kind", "name", "uid")
+            required(f"{path}.{name}", "must not be empty")
+            for name in ("apiVersion", "kind", "name", "uid")
             if not owner[name]
         ]
-        if owner["apiVersion"] == "v1" and owner["kind"] == "Event":
+        if version == "v1" and owner["kind"] == "Event":
             printed = msgspec.json.encode(_ordered(owner)).decode()
-            problems.append(invalid(where, Printed(printed), "/v1, Kind=Event is disallowed from being an owner"))
+            problems.append(invalid(path, Printed(printed), "/v1, Kind=Event is disallowed from being an owner"))
         if owner.get("controller"):
             this = f"{owner['kind']}/{owner['name']}"
             if controller:

@@ -1,6 +1,6 @@
 """Reset fields: fields that an endpoint always restores, so that a write there does not own them.
 
-Guarantee: the fields of every kind and subresource are those of kube-apiserver 1.36.
+Guarantee: the fields of every kind and subresource are those of kube-apiserver 1.37.
 """
 
 from __future__ import annotations
@@ -20,11 +20,15 @@ _ONLY_STATUS: Final[frozenset[_Name]] = frozenset(
         ("admissionregistration.k8s.io", "validatingadmissionpolicies"),
         ("apiextensions.k8s.io", "customresourcedefinitions"),
         ("apiregistration.k8s.io", "apiservices"),
+        ("certificates.k8s.io", "podcertificaterequests"),
         ("flowcontrol.apiserver.k8s.io", "flowschemas"),
         ("flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations"),
         ("networking.k8s.io", "servicecidrs"),
+        ("resource.k8s.io", "devicetaintrules"),
         ("resource.k8s.io", "resourceclaims"),
+        ("storage.k8s.io", "csinodes"),
         ("storage.k8s.io", "volumeattachments"),
+        ("storagemigration.k8s.io", "storageversionmigrations"),
     }
 )
 #: Endpoints that restore other fields than usual.

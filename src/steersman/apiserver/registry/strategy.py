@@ -7,6 +7,7 @@ Guarantees
 
 from __future__ import annotations
 
+import re
 from collections.abc import Coroutine, Iterable
 from typing import Any, Literal, Protocol, TypeVar
 
@@ -73,6 +74,11 @@ class Strategy:
     judges_metadata_of_status = True
     #: Whether the kind's own rules repeat the checks of immutable metadata.
     judges_changes = True
+    #: The fields that kube-apiserver's declared rules check: a missing, changed or negative value comes last, and without
+    #: details.
+    declared_fields: re.Pattern[str] | None = None
+    #: Whether those rules check the form of names too.
+    declares_forms = True
     #: Whether the names of finalizers are validated.
     knows_finalizers = True
     #: Whether objects need scarce values, see `allocate`.
@@ -92,6 +98,10 @@ class Strategy:
         """Whether an object has the fields and types of the kind, and no others; False means undecided."""
         del obj
         return False
+
+    def counted_form(self, obj: Tree) -> Tree:
+        """The form of an object whose changes count as generations."""
+        return obj
 
     def default(self, obj: Tree) -> None:
         """Fill in the kind's defaults."""

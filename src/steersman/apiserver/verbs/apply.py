@@ -54,7 +54,9 @@ def _read_yaml(body: bytes) -> tuple[Any, list[str]]:
     try:
         return read_yaml(body)
     except UnreadableYaml as error:
-        raise bad_request(f"error decoding YAML: error converting YAML to JSON: {error}") from None
+        if body.lstrip().startswith(b"{"):
+            raise bad_request(f"error decoding patch: error converting YAML to JSON: {error}") from None
+        raise bad_request(f"error encoding patch: {error}") from None
 
 
 def read_intent(request: ServerRequest, body: bytes, options: WriteOptions) -> Tree:
@@ -62,7 +64,7 @@ def read_intent(request: ServerRequest, body: bytes, options: WriteOptions) -> T
     tree, twice = read_plain_json(body) or _read_yaml(body)
     if twice and options.field_validation == "Strict":
         problems = "error converting YAML to JSON: yaml: unmarshal errors:\n  " + "\n  ".join(twice)
-        raise bad_request(f"error strict decoding YAML: {problems}")
+        raise bad_request(f"error strict decoding patch: {problems}")
     for text in twice if options.field_validation == "Warn" else ():
         request.warn(text)
     if tree is None:
@@ -70,7 +72,7 @@ def read_intent(request: ServerRequest, body: bytes, options: WriteOptions) -> T
     check_names(tree, len(body))
     if not isinstance(tree, dict):
         why = cannot_unmarshal(json_type(tree), "map[string]interface {}")
-        raise bad_request(f"error decoding YAML: error unmarshaling JSON: while decoding JSON: {why}")
+        raise bad_request(f"error decoding patch: error unmarshaling JSON: while decoding JSON: {why}")
     return cast("Tree", tree)
 
 

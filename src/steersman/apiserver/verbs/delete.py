@@ -23,6 +23,8 @@ from steersman.apiserver.registry.definition import Tree
 from steersman.apiserver.request import ServerRequest, read_body
 from steersman.apiserver.storage import Mismatch, Record
 from steersman.apiserver.verbs.allocation import remove
+from steersman.apiserver.verbs.corrupt_objects.read_errors import read_one
+from steersman.apiserver.verbs.corrupt_objects.unsafe_deletion import delete_unreadable
 from steersman.apiserver.verbs.deletion_rules import check_preconditions, decide, refuse_lost_version
 from steersman.apiserver.verbs.options import DeleteOptions, delete_options
 from steersman.apiserver.verbs.responses import answer_object
@@ -45,6 +47,8 @@ async def delete(context: VerbContext, request: ServerRequest) -> ServerResponse
     """Answer a DELETE of an object."""
     form = form_for(context.definition, request)
     options = await read_options(context, request)
+    if options.ignore_store_read_error_with_cluster_breaking_potential:
+        return await delete_unreadable(context, request, options)
     info = request.info
     namespace = info.namespace if context.definition.namespaced else ""
     outcome = await delete_object(context, request, namespace, info.name, options)
@@ -63,7 +67,8 @@ async def read_options(context: VerbContext, request: ServerRequest) -> DeleteOp
 
     options = await context.workers.run(options_read, size=request.size)
     warning = context.definition.strategy.deletion_warning
-    if warning and options.propagation_policy is None and options.orphan_dependents is None:
+    unsafe = options.ignore_store_read_error_with_cluster_breaking_potential
+    if warning and not unsafe and options.propagation_policy is None and options.orphan_dependents is None:
         request.warn(warning)
     return options
 
@@ -102,7 +107,7 @@ def _blank(context: VerbContext) -> Record:
 
 async def _try(context: VerbContext, request: ServerRequest, record: Record, options: DeleteOptions) -> Outcome:
     definition, strategy = context.definition, context.definition.strategy
-    record = await context.readable(record)
+    record = await read_one(context, record)
     obj, old = decode_served(definition, record), decode_served(definition, record)
     metadata: Tree = old["metadata"]
     check_preconditions(definition, old, record, options)
@@ -118,11 +123,12 @@ async def _try(context: VerbContext, request: ServerRequest, record: Record, opt
         options=options,
     )
     await context.admission.admit(attributes)
-    await context.admission.validate(attributes)
     decision = decide(strategy, obj, options)
     uid: str = metadata.get("uid", "")
     if decision.kind == "pending":
+        # Nothing changes, so kube-apiserver asks no validating webhook or policy.
         return Outcome(record, uid, is_gone=False, is_marked=False)
+    await context.admission.validate(attributes)
     if decision.stores and not quickly_equal(obj, old):
         await context.make_storable(obj)
         value = encode_served(definition, obj)

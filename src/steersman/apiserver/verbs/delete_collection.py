@@ -16,6 +16,7 @@ from steersman.apiserver.forms import form_for
 from steersman.apiserver.request import ServerRequest
 from steersman.apiserver.verbs.delete import delete_object, read_options
 from steersman.apiserver.verbs.list import Listing, list_options
+from steersman.apiserver.verbs.options import refuse_options, unsafe_problem
 from steersman.apiserver.verbs.responses import answer_records
 from steersman.transport import ServerResponse
 
@@ -30,6 +31,9 @@ async def delete_collection(context: VerbContext, request: ServerRequest) -> Ser
         selected = replace(selected, resource_version_match="Exact")
     listing = Listing(context, request, selected)
     options = await read_options(context, request)
+    if options.ignore_store_read_error_with_cluster_breaking_potential:
+        why = "is not allowed with DELETECOLLECTION, try again after removing the option"
+        raise refuse_options("DeleteOptions", [unsafe_problem(why)])
     records, meta = await listing.read()
     for record in records:
         parts = record.key.removeprefix(definition.prefix).split("/")

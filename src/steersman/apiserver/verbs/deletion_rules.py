@@ -16,8 +16,8 @@ from steersman.apiserver.registry.definition import Definition, Tree
 from steersman.apiserver.registry.metadata import FOREGROUND, ORPHAN
 from steersman.apiserver.registry.strategy import Strategy
 from steersman.apiserver.storage import Record
+from steersman.apiserver.verbs.object_names import engine_key
 from steersman.apiserver.verbs.options import DeleteOptions, Preconditions
-from steersman.apiserver.verbs.update import engine_key
 from steersman.objects import format_time, parse_time
 
 _OWN_WORDS = frozenset({("", "Namespace"), ("apiextensions.k8s.io", "CustomResourceDefinition")})
@@ -61,12 +61,13 @@ def check_preconditions(definition: Definition, obj: Tree, record: Record, optio
 def _check_in_own_words(definition: Definition, obj: Tree, record: Record, wanted: Preconditions) -> None:
     """Like `check_preconditions`, with kube-apiserver's messages for kinds with their own deletion."""
     name, uid = obj["metadata"]["name"], obj["metadata"].get("uid", "")
+    failed = "precondition failed" if definition.resource == "customresourcedefinitions" else "Precondition failed"
     if wanted.uid is not None and wanted.uid != uid:
-        why = f"Precondition failed: UID in precondition: {wanted.uid}, UID in object meta: {uid}"
+        why = f"{failed}: UID in precondition: {wanted.uid}, UID in object meta: {uid}"
         raise conflict(definition.named, name, why)
     if wanted.resource_version is not None and wanted.resource_version != str(record.modified):
         why = (
-            f"Precondition failed: ResourceVersion in precondition: {wanted.resource_version}, "
+            f"{failed}: ResourceVersion in precondition: {wanted.resource_version}, "
             f"ResourceVersion in object meta: {record.modified}"
         )
         raise conflict(definition.named, name, why)

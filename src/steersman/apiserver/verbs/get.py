@@ -7,6 +7,7 @@ from steersman.apiserver.errors import bad_request, not_found, too_large_resourc
 from steersman.apiserver.forms import form_for
 from steersman.apiserver.request import ServerRequest
 from steersman.apiserver.storage import Record
+from steersman.apiserver.verbs.corrupt_objects.read_errors import read_one
 from steersman.apiserver.verbs.options import read_version, version_of_get, wrong_version
 from steersman.apiserver.verbs.responses import answer_object
 from steersman.transport import ServerResponse
@@ -31,7 +32,7 @@ async def read(context: VerbContext, request: ServerRequest) -> Record:
     record, _ = await context.storage.get(context.definition.storage_key(info.namespace, info.name))
     if record is None:
         raise not_found(context.definition.named, info.name)
-    return await context.readable(record)
+    return await read_one(context, record)
 
 
 def _version(context: VerbContext, text: str) -> int:

@@ -47,8 +47,6 @@ _NOT_BASE64 = re.compile("[^A-Za-z0-9_-]")
 _URL_SAFE = str.maketrans("-_+/", "+/!!")
 #: Number of objects read at a time when a selector may exclude any of them.
 _LOOKED_AT = 1000
-#: The largest number of objects that kube-apiserver reads from etcd at a time.
-_FETCHED_MAX = 10_000
 
 
 async def list_(context: VerbContext, request: ServerRequest) -> ServerResponse:
@@ -196,7 +194,6 @@ class Listing:
     async def _selected(self) -> tuple[list[Record], ListMetadata]:
         records: list[Record] = []
         after, limit, pace = self._after, self._limit, Pace()
-        passed = 0
         while True:
             page = await self._page(after, _LOOKED_AT if limit else 0)
             self._revision = page.revision
@@ -209,28 +206,10 @@ class Listing:
                 if len(records) == limit:
                     more = await self._has_more(page, index)
                     token = self._token(record.key + "\0", page.revision) if more else ""
-                    remaining = self._remaining(passed + index + 1, passed + len(page.records) + page.remaining)
-                    return records, ListMetadata(
-                        resource_version=str(page.revision),
-                        continue_=token,
-                        remaining_item_count=remaining if more else None,
-                    )
+                    return records, ListMetadata(resource_version=str(page.revision), continue_=token)
             if not page.remaining:
                 return records, ListMetadata(resource_version=str(page.revision))
             after = page.records[-1].key
-            passed += len(page.records)
-
-    def _remaining(self, looked_at: int, total: int) -> int | None:
-        """How many objects follow a page of a shard, as kube-apiserver counts: it forgets that others were left out."""
-        if self._selection.has_selectors or self._selection.name:
-            return None
-        if self._context.definition.ttl is not None:
-            # It does not keep Events in memory: it reads ever more of them from etcd, and counts from the last time on.
-            fetched = self._limit
-            while fetched < looked_at:
-                looked_at, total = looked_at - fetched, total - fetched
-                fetched = min(2 * fetched, _FETCHED_MAX)
-        return total - self._limit
 
     async def _has_more(self, page: Page, index: int) -> bool:
         """Whether more objects may follow; with an index, whether they do."""

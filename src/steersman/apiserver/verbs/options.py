@@ -93,7 +93,7 @@ def write_options(request: ServerRequest, kind: Kind, *, applies: bool = False) 
         dry_run=bool(dry_run),
         field_manager=manager,
         field_validation=validation or "Warn",
-        force=None if force is None else force != "0" and force.lower() != "false",
+        force=_is_true(force),
     )
 
 
@@ -121,6 +121,8 @@ class DeleteOptions(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     orphan_dependents: bool | None = None
     propagation_policy: str | None = None
     dry_run: list[str] | None = None
+    #: Deletes an object that cannot be read, and no other.
+    ignore_store_read_error_with_cluster_breaking_potential: bool | None = None
 
     @property
     def is_dry_run(self) -> bool:
@@ -128,6 +130,8 @@ class DeleteOptions(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         return bool(self.dry_run)
 
 
+#: The option that deletes an object which cannot be read.
+UNSAFE = "ignoreStoreReadErrorWithClusterBreakingPotential"
 _NO_DELETE_OPTIONS = DeleteOptions()
 _decode_delete = msgspec.json.Decoder(DeleteOptions).decode
 
@@ -149,9 +153,27 @@ def delete_options(request: ServerRequest, body: bytes) -> DeleteOptions:
         listed = ", ".join(f'"{value}"' for value in (*_POLICIES, "nil"))
         problems.append(problem("propagationPolicy", "FieldValueNotSupported", policy, f"supported values: {listed}"))
     problems += dry_run_problems(options.dry_run or [])
+    if options.ignore_store_read_error_with_cluster_breaking_potential:
+        problems += [unsafe_problem(f"cannot be set together with .{name}") for name in _beside(options)]
     if problems:
         raise refuse_options("DeleteOptions", problems)
     return options
+
+
+def _beside(options: DeleteOptions) -> list[str]:
+    """The options that an unsafe deletion must not have."""
+    given = {
+        "propagationPolicy": options.propagation_policy,
+        "orphanDependents": options.orphan_dependents,
+        "gracePeriodSeconds": options.grace_period_seconds,
+        "preconditions": options.preconditions,
+    }
+    return [name for name, value in given.items() if value is not None]
+
+
+def unsafe_problem(why: str) -> FieldProblem:
+    """A problem with the option for an unsafe deletion."""
+    return problem(UNSAFE, "FieldValueInvalid", True, why)
 
 
 def _delete_body(body: bytes) -> DeleteOptions:
@@ -181,6 +203,7 @@ _GO_TYPES = {
     "propagationPolicy": ("v1.DeletionPropagation", str),
     "preconditions": ("v1.Preconditions", dict),
     "dryRun": ("[]string", list),
+    UNSAFE: ("bool", bool),
 }
 
 
@@ -211,7 +234,13 @@ def _delete_query(request: ServerRequest) -> DeleteOptions:
     return DeleteOptions(
         grace_period_seconds=seconds,
         preconditions=Preconditions(uid, version) if uid or version else None,
-        orphan_dependents=None if orphan is None else orphan != "0" and orphan.lower() != "false",
+        orphan_dependents=_is_true(orphan),
         propagation_policy=first.get("propagationPolicy"),
         dry_run=[value for name, value in request.wire.query if name == "dryRun"],
+        ignore_store_read_error_with_cluster_breaking_potential=_is_true(first.get(UNSAFE)),
     )
+
+
+def _is_true(value: str | None) -> bool | None:
+    """An option in a query, as Go reads a bool."""
+    return None if value is None else value != "0" and value.lower() != "false"

@@ -50,6 +50,8 @@ Patch = Callable[[Tree], Any]
 
 _OF_CUSTOM = (JSON_PATCH, MERGE_PATCH, APPLY_PATCH)
 _REJECTED = "the server rejected our request due to an error in our request"
+#: How the message about a valid text begins whose values do not fit.
+_VALID = "json: cannot unmarshal"
 
 
 async def patch(context: VerbContext, request: ServerRequest) -> ServerResponse:
@@ -62,6 +64,8 @@ async def patch(context: VerbContext, request: ServerRequest) -> ServerResponse:
     body = read_body(request, context.limits.body)
     options = write_options(request, "PatchOptions")
     count_growth(request, form_of_patch, body)
+    # kube-apiserver rejects a text that is no JSON before it looks for the object.
+    await context.workers.run(lambda: _check_json(body), size=len(body))
 
     def patched(current: Tree) -> Tree:
         # Parse again at each attempt: parts of a patch become parts of the object, which is consumed.
@@ -102,8 +106,8 @@ def _read_patch(definition: Definition, form: str, body: bytes, *, lenient: bool
     prefix = "" if lenient or form == STRATEGIC_MERGE_PATCH else "error decoding patch: "
     try:
         tree = _parse(body, prefix, "jsonPatchOp.value" if form == JSON_PATCH else "")
-    except RequestRejected:
-        if lenient and form == MERGE_PATCH:
+    except RequestRejected as refused:
+        if lenient and form == MERGE_PATCH and refused.status.message.startswith(_VALID):
             raise bad_request("Invalid JSON Patch") from None
         raise
     if form == JSON_PATCH:
@@ -122,12 +126,21 @@ def _read_patch(definition: Definition, form: str, body: bytes, *, lenient: bool
     return lambda current: apply_strategic_merge(current, cast("Tree", tree), schema)
 
 
-def _parse(body: bytes, prefix: str, untyped: str) -> Any:
+def _check_json(body: bytes) -> None:
+    """Reject a text that is no JSON; other problems of it are found later."""
     try:
-        tree = parse_json(body)
+        _parse(body, _VALID)
+    except RequestRejected as refused:
+        if not refused.status.message.startswith(_VALID):
+            raise
+
+
+def _parse(body: bytes, prefix: str, untyped: str = "") -> Any:
+    try:
+        return parse_json(body)
     except (*UNREADABLE, PatchError) as error:
-        raise bad_request(f"{prefix}{json_problem(body, error, 'map[string]interface {}', untyped=untyped)}") from None
-    return tree
+        why = json_problem(body, error, "map[string]interface {}", untyped=untyped)
+        raise bad_request(f"{prefix}{why}" if why.startswith(_VALID) else "invalid JSON patch") from None
 
 
 def _json_patch(tree: Any, *, lenient: bool) -> Patch:

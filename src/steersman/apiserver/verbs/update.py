@@ -10,7 +10,6 @@ Guarantees
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import msgspec
 
@@ -22,15 +21,16 @@ from steersman.apiserver.errors import conflict, invalid, modified, not_found, u
 from steersman.apiserver.field_managers import forget_new_times, keep_readable, results_for
 from steersman.apiserver.forms import form_for
 from steersman.apiserver.registry.definition import Definition, Tree
-from steersman.apiserver.registry.metadata import validate_changed
+from steersman.apiserver.registry.metadata import validate_changed, wipe_system_fields
 from steersman.apiserver.registry.strategy import CHANGED, WHOLE, Strategy
 from steersman.apiserver.request import ServerRequest, read_body
 from steersman.apiserver.storage import Mismatch, Record
 from steersman.apiserver.verbs.allocation import allocated, remove
+from steersman.apiserver.verbs.corrupt_objects.read_errors import read_for_write
 from steersman.apiserver.verbs.create import create_object
 from steersman.apiserver.verbs.duplicate_owners import warn_of_duplicate_owners
 from steersman.apiserver.verbs.managed_fields import managed_update, small_enough
-from steersman.apiserver.verbs.object_names import check_name, take_namespace
+from steersman.apiserver.verbs.object_names import check_name, engine_key, take_namespace
 from steersman.apiserver.verbs.options import WriteOptions, read_version, write_options
 from steersman.apiserver.verbs.responses import answer_object
 from steersman.objects import GroupKind
@@ -142,6 +142,7 @@ class Change:
 
         def admitted(metadata: Tree) -> None:
             _version_in(metadata)
+            wipe_system_fields(metadata)
             if not self._options.dry_run:
                 metadata.pop("resourceVersion", None)
 
@@ -156,7 +157,7 @@ class Change:
     async def _try(self, record: Record) -> Record:
         context, request, definition = self._context, self._request, self._context.definition
         size = self._size(record)
-        shown = await context.readable(record)
+        shown = await read_for_write(context, record)
         # Few computations: for each, the loop and a thread wait for each other.
         old, obj = await self._computed(lambda: self._changed(shown), size)
         managed = obj["metadata"].get("managedFields")
@@ -351,7 +352,8 @@ def _put_back(obj: Tree, old: Tree, name: str) -> None:
 
 
 def _is_new_generation(strategy: Strategy, obj: Tree, old: Tree) -> bool:
-    if _counted(obj, strategy.not_counted) != _counted(old, strategy.not_counted):
+    new, before = strategy.counted_form(obj), strategy.counted_form(old)
+    if _counted(new, strategy.not_counted) != _counted(before, strategy.not_counted):
         return True
     if not strategy.counts_annotations:
         return False
@@ -396,23 +398,3 @@ def _is_stored(definition: Definition, record: Record, value: bytes) -> bool:
     if _is_read_as_stored(definition, record):
         return False
     return json_equal(msgspec.json.decode(value), msgspec.json.decode(record.value))
-
-
-#: Resources that kube-apiserver stores under other names.
-_ENGINE_NAMES: dict[tuple[str, str], str] = {
-    ("", "services"): "services/specs",
-    ("", "endpoints"): "services/endpoints",
-    ("", "nodes"): "minions",
-    ("", "replicationcontrollers"): "controllers",
-    ("networking.k8s.io", "ingresses"): "ingress",
-    ("policy", "podsecuritypolicies"): "podsecuritypolicy",
-}
-
-
-def engine_key(definition: Definition, namespace: str, name: str) -> str:
-    """The storage key of an object in kube-apiserver, as in some of its messages."""
-    group, resource = definition.gvk.group, definition.resource
-    kept: Any = _ENGINE_NAMES.get((group, resource))
-    if kept is None:
-        kept = f"{group}/{resource}" if definition.custom or group.startswith("api") else resource
-    return f"/registry/{kept}/{namespace}/{name}" if definition.namespaced else f"/registry/{kept}/{name}"

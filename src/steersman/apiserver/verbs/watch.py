@@ -73,11 +73,7 @@ async def watch(context: VerbContext, request: ServerRequest) -> ServerResponse:
         labels=options.label_selector,
         fields=options.field_selector,
     )
-    shards = requested_shards(request, context.features)
-    if context.definition.ttl is not None and not selection.has_selectors:
-        # kube-apiserver does not keep Events in memory. Its watch of etcd checks nothing unless a selector is given.
-        shards = None
-    selection.select_shards(shards)
+    selection.select_shards(requested_shards(request, context.features))
     headers = _PROTOBUF_HEADERS if request.media_type == PROTOBUF else _HEADERS
     stream = _Stream(context, request, selection, form, options)
     try:

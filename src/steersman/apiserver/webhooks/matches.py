@@ -80,6 +80,8 @@ def subject_of(attributes: Attributes) -> Subject:
 
 async def matched(registry: ResourceRegistry, by: Selecting, subject: Subject) -> Definition | None:
     """The resource in whose version ``by`` selects a write; None if it does not select the write."""
+    if subject.attributes.definition.review is not None:
+        return None  # a webhook for reviews could lock everyone out
     chosen = ruled(registry, by.rules, subject, is_equivalent=by.is_equivalent)
     return chosen if chosen is not None and await selected(by, subject) else None
 

@@ -1,7 +1,7 @@
 """Estimate the maximum cost of an expression, from the sizes that its schema allows.
 
 Guarantees
-- `estimated` returns the number that kube-apiserver 1.36 compares with its limits when a CRD is created.
+- `estimated` returns the number that kube-apiserver 1.37 compares with its limits when a CRD is created.
 """
 
 from __future__ import annotations
@@ -319,8 +319,9 @@ def _own(overload: str, target: Part | None, parts: list[Part], argued: int) -> 
             return Estimate(plus(scaled(sizes[0].most, _TEXT), argued))
         case "in_list":
             return Estimate(plus(sizes[1].most, argued))
-        case "matches_string":
-            cost = times(scaled(plus(of_target.most, 1), _TEXT), scaled(sizes[0].most, _PATTERN))
+        case "matches" | "matches_string":
+            text, pattern = (of_target, sizes[0]) if target is not None else sizes
+            cost = times(scaled(plus(text.most, 1), _TEXT), scaled(pattern.most, _PATTERN))
             return Estimate(plus(cost, argued))
         case "contains_string":
             return Estimate(plus(times(scaled(of_target.most, _TEXT), scaled(sizes[0].most, _TEXT)), argued))

@@ -1,7 +1,7 @@
 """The cost of calls at run time, by the sizes of their arguments and results.
 
 Guarantees
-- `charge_of` charges each function as kube-apiserver 1.36 does, so the limits on a rule and on an object stop the same
+- `charge_of` charges each function as kube-apiserver 1.37 does, so the limits on a rule and on an object stop the same
   rules here.
 """
 
@@ -111,19 +111,13 @@ _BY_FUNCTION: Final[dict[str, Charge]] = {
 }
 _BY_OVERLOAD: Final[dict[str, Charge]] = {
     **dict.fromkeys(
-        (
-            "starts_with_string",
-            "ends_with_string",
-            "string_to_bytes",
-            "bytes_to_string",
-            "strings_quote",
-            "string_format",
-        ),
+        ("string_to_bytes", "bytes_to_string", "strings_quote", "string_format"),
         _once(_TEXT),
     ),
+    **dict.fromkeys(("starts_with_string", "ends_with_string"), lambda args, _: _scaled(cost_size(args[1]))),
     "add_string": lambda args, _: _scaled(cost_size(args[0]) + cost_size(args[1])),
     "add_bytes": lambda args, _: _scaled(cost_size(args[0]) + cost_size(args[1])),
-    "matches_string": lambda args, _: _matching(cost_size(args[0]), cost_size(args[1])),
+    **dict.fromkeys(("matches", "matches_string"), lambda args, _: _matching(cost_size(args[0]), cost_size(args[1]))),
     "contains_string": lambda args, _: _scaled(cost_size(args[0])) * _scaled(cost_size(args[1])),
 }
 

@@ -154,7 +154,6 @@ def to_string(value: Any) -> Any:  # noqa: PLR0911 - one answer for each kind
 def _to_duration(value: Any) -> Any:
     if isinstance(value, Duration):
         return value
-    # The checker accepts the conversion of numbers, but the server does not implement it.
     read = read_duration(value) if isinstance(value, str) else None
     if read is None:
         raise _cannot(value, "google.protobuf.Duration")

@@ -23,6 +23,8 @@ from steersman.cel.values import (
     two,
 )
 
+_RANGE_MAX: Final = 1_000_000
+
 
 def _items(value: Any) -> list[Any]:
     items = list(value)
@@ -132,9 +134,10 @@ def _distinct(value: Any) -> list[Any]:
 
 
 def _range(count: int) -> list[int]:
-    # The cost of a list of numbers ends the expression long before; this only guards memory.
-    if count > 1_000_000:
-        raise CelError(f"lists.range({count}) is too long")
+    if count < 0:
+        raise CelError(f"lists.range: size must be non-negative, got {count}")
+    if count > _RANGE_MAX:
+        raise CelError(f"lists.range: size {count} exceeds maximum allowed ({_RANGE_MAX})")
     return list(range(count))
 
 

@@ -67,10 +67,10 @@ def _char_at(text: str, at: int) -> str:
 
 def index_of(text: str, part: str, start: int = 0) -> int:
     """``text.indexOf(part)``."""
-    if not part:
-        return start
     if start < 0:
         raise CelError(f"index out of range: {start}")
+    if not part:
+        return min(start, len(text))
     return -1 if start >= len(text) else text.find(part, start)
 
 
@@ -82,10 +82,10 @@ def last_index_of(text: str, part: str, start: int | None = None) -> int:
         if len(text) < len(part):
             return -1
         start = len(text) - 1
-    if not part:
-        return start
     if start < 0:
         raise CelError(f"index out of range: {start}")
+    if not part:
+        return min(start, len(text))
     return -1 if start >= len(text) else text.rfind(part, 0, start + len(part))
 
 

@@ -159,12 +159,14 @@ class _Parser:
         optional = self._optional(dot)
         name = self._tokens[self._next]
         if name.kind == "escaped":
-            raise Refused(name.at, "unsupported syntax: '`'")
+            self._next += 1
+            field = name.text[1:-1]
+            return Call(dot.at, "_?._", [node, Literal(name.at, field)]) if optional else Select(dot.at, node, field)
         if name.kind != "name":
             expected = "IDENTIFIER" if name.kind == "sign" and name.text in {"true", "false", "null"} else ""
             if expected:
                 raise Refused(name.at, f"Syntax error: mismatched input '{name.text}' expecting IDENTIFIER")
-            shown = "" if name.kind == "end" else name.text
+            shown = "" if name.kind == "end" else name.space + name.text
             raise Refused(name.at, f"Syntax error: no viable alternative at input '.{shown}'")
         self._next += 1
         if optional:
@@ -318,7 +320,7 @@ class _Parser:
 
     def _unexpected(self, token: Token) -> Refused:
         after = self._tokens[self._tokens.index(token) + 1 :]
-        if token.kind == "end" or not after or after[0].kind == "end":
+        if token.kind in {"end", "escaped"} or not after or after[0].kind == "end":
             return Refused(token.at, f"Syntax error: mismatched input '{_shown(token)}' expecting {_BEGINNINGS}")
         return Refused(token.at, f"Syntax error: extraneous input '{_shown(token)}' expecting {_BEGINNINGS}")
 

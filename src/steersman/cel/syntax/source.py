@@ -64,11 +64,12 @@ class Refused(Exception):
 
 
 class Token(NamedTuple):
-    """One token: its kind, its text, and its position."""
+    """One token: its kind, its text, its position, and the space before it."""
 
     kind: str
     text: str
     at: int
+    space: str = ""
 
 
 class Source:
@@ -82,7 +83,7 @@ class Source:
         """The tokens of the text with an end token, and the issues about unreadable parts."""
         found: list[Token] = []
         issues: list[Issue] = []
-        at, text = 0, self.text
+        at, text, space = 0, self.text, ""
         while at < len(text):
             match = _TOKEN.match(text, at)
             if match is None:
@@ -93,8 +94,11 @@ class Source:
             kind = match.lastgroup or ""
             if kind == "name" and match[0] in _KEYWORDS:
                 kind = "sign"
-            if kind != "space":
-                found.append(Token(kind, match[0], at))
+            if kind == "space":
+                space += match[0]
+            else:
+                found.append(Token(kind, match[0], at, space))
+                space = ""
             at = match.end()
         return [*found, Token("end", "<EOF>", len(text))], issues
 
@@ -129,6 +133,8 @@ def _unreadable(rest: str) -> str:
         began = re.match(rf"{rest[0]}(?:{_ESCAPE}|[^\\\n\r])*", rest)
         taken = began[0] if began else rest[0]
         return rest[: len(taken) + 2] if rest[len(taken) : len(taken) + 1] == "\\" else taken
+    if began := re.match(r"`[A-Za-z0-9_./ -]*", rest):
+        return rest[: began.end() + 1]
     return rest[:2] if rest[0] in "&|=" else rest[:1]
 
 

@@ -18,7 +18,7 @@ from steersman.objects import GroupVersion, Tree
 class ServerSchemas:
     """A server's description of its kinds."""
 
-    #: The server's version, such as ``v1.36.3``.
+    #: The server's version, such as ``v1.37.1``.
     version: str
     documents: list[Tree]
     #: One APIResourceList per group-version.

@@ -21,6 +21,8 @@ from steersman.objects import Kind, Tree, Unstructured, tree_of
 _RESOURCE: Final = "storageversionmigrations.storagemigration.k8s.io"
 #: Versions whose spec names the resource by group and name.
 _VERSIONS: Final = frozenset({"v1", "v1beta1"})
+#: In the version of a server that serves the kind for kube-controller-manager, and has no controller of its own.
+_EMBEDDED: Final = "+steersman."
 #: Seconds until a controller must have set a condition, and between two reads.
 _PATIENCE: Final = 15.0
 _INTERVAL: Final = 0.5
@@ -38,7 +40,7 @@ class ServerResult(Enum):
 async def migrate_by_server(client: Client, definition: StoredKind) -> ServerResult:
     """Let the server migrate, and wait for it."""
     kind = await _migration_kind(client)
-    if kind is None:
+    if kind is None or _EMBEDDED in (await client.discovery.server_version()).git_version:
         return ServerResult.NOT_SERVED
     # One object for each state of the definition: a run after a kill finds that of the run before. The uid keeps apart
     # a definition that was deleted and created again: a result for the former one says nothing about its objects.

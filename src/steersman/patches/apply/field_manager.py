@@ -2,7 +2,7 @@
 
 Guarantees:
 
-- `FieldManager.update` and `FieldManager.apply` leave objects and managed fields as kube-apiserver 1.36 does.
+- `FieldManager.update` and `FieldManager.apply` leave objects and managed fields as kube-apiserver 1.37 does.
 - An object without recorded managers stays so under updates. At its first apply, its fields go to
   ``before-first-apply``. An update that sends ``[]`` or ``[{}]`` clears all managers.
 - ``kubectl`` may apply over what its client-side apply wrote, and that annotation is kept up to date.

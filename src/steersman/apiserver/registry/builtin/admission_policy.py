@@ -8,7 +8,12 @@ from typing import Any, Final
 
 from steersman.apiserver.registry.admission_expressions import VARIABLES, expression_problems, new_environment
 from steersman.apiserver.registry.builtin.strategy import BuiltinStrategy
-from steersman.apiserver.registry.builtin.types.admission_rules import condition_problems, rule_problems
+from steersman.apiserver.registry.builtin.types.admission_rules import (
+    condition_problems,
+    name_warnings,
+    reserved_name,
+    rule_problems,
+)
 from steersman.apiserver.registry.builtin.types.labels import label_selector
 from steersman.apiserver.registry.builtin.types.trees import Tree, items, metadata, subtree
 from steersman.apiserver.registry.strategy import WHOLE
@@ -70,9 +75,13 @@ class PolicyStrategy(BuiltinStrategy):
         if spec.get("matchConstraints") is not None:
             fill_match_resources(spec["matchConstraints"])
 
+    def warnings(self, obj: Tree, old: Tree | None) -> list[str]:
+        """A warning about a changed object with a reserved name."""
+        return [] if old is None else name_warnings(obj)
+
     def validate_create(self, obj: Tree) -> list[FieldProblem]:
         """Validate the constraints and compile the expressions."""
-        return _policy_problems(obj, conditions=True)
+        return _policy_problems(obj, conditions=True) + reserved_name(obj)
 
     def validate_update(self, obj: Tree, old: Tree) -> list[FieldProblem]:
         """Validate the changed policy."""
@@ -84,6 +93,7 @@ class PolicyStrategy(BuiltinStrategy):
 class PolicyBindingStrategy(BuiltinStrategy):
     """How ValidatingAdmissionPolicyBindings behave."""
 
+    declared_fields = re.compile(r"spec\.validationActions")
     judges_metadata = judges_metadata_of_status = knows_finalizers = False
     unconditional_update = False
     counts_generations = True
@@ -94,14 +104,21 @@ class PolicyBindingStrategy(BuiltinStrategy):
         if resources is not None:
             fill_match_resources(resources)
 
+    def warnings(self, obj: Tree, old: Tree | None) -> list[str]:
+        """A warning about a changed object with a reserved name."""
+        return [] if old is None else name_warnings(obj)
+
     def validate_create(self, obj: Tree) -> list[FieldProblem]:
-        """Validate the reference, the parameters and the actions."""
+        return self.judged(obj) + reserved_name(obj)
+
+    def judged(self, obj: Tree) -> list[FieldProblem]:
+        """The problems of the reference, the parameters and the actions."""
         return _binding_problems(subtree(obj, "spec"))
 
     def validate_update(self, obj: Tree, old: Tree) -> list[FieldProblem]:
         """Validate the changed binding."""
         del old
-        return [WHOLE, *self.validate_create(obj)]
+        return [WHOLE, *self.judged(obj)]
 
 
 def scope_problems(

@@ -14,6 +14,7 @@ from steersman.apiserver.registry.builtin.admission_policy import (
     scope_problems,
     variable_problems,
 )
+from steersman.apiserver.registry.builtin.types.admission_rules import reserved_name
 from steersman.apiserver.registry.builtin.types.trees import Tree, items, subtree
 from steersman.apiserver.registry.strategy import WHOLE
 from steersman.cel import Environment
@@ -34,7 +35,7 @@ class MutatingPolicyStrategy(PolicyStrategy):
 
     def validate_create(self, obj: Tree) -> list[FieldProblem]:
         """Validate the constraints and compile the expressions."""
-        return _policy_problems(subtree(obj, "spec"), conditions=True)
+        return _policy_problems(subtree(obj, "spec"), conditions=True) + reserved_name(obj)
 
     def validate_update(self, obj: Tree, old: Tree) -> list[FieldProblem]:
         """Validate the changed policy."""
@@ -52,8 +53,8 @@ class MutatingPolicyBindingStrategy(PolicyBindingStrategy):
         if resources is not None:
             fill_match_resources(resources)
 
-    def validate_create(self, obj: Tree) -> list[FieldProblem]:
-        """Validate the reference and the parameters."""
+    def judged(self, obj: Tree) -> list[FieldProblem]:
+        """The problems of the reference and the parameters."""
         spec = subtree(obj, "spec")
         name, resources = spec.get("policyName") or "", spec.get("matchResources")
         problems = [invalid("spec.policyName", name, reason) for reason in dns_subdomain(name)] if name else []

@@ -51,6 +51,8 @@ class PersistentVolumeClaimStrategy(BuiltinStrategy):
     def fill(self, obj: Tree) -> None:
         fill_claim(obj["spec"])
         obj["status"].setdefault("phase", "Pending")
+        # A disabled feature.
+        obj["status"].pop("healthStatus", None)
 
     def prepare_create(self, obj: Tree) -> None:
         """Clear the status."""

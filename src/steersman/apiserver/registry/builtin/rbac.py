@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 from steersman.apiserver.registry.builtin.strategy import BuiltinStrategy
 from steersman.apiserver.registry.builtin.types.internal_form import printed
 from steersman.apiserver.registry.builtin.types.labels import compiled, label_selector
 from steersman.apiserver.registry.builtin.types.trees import Tree, items, subtree
 from steersman.apiserver.registry.strategy import CHANGED, WHOLE
-from steersman.objects.field_problems import FieldProblem, each, invalid, required, unsupported, until_enough
+from steersman.objects.field_problems import IMMUTABLE, FieldProblem, each, invalid, required, unsupported, until_enough
 from steersman.schemas.names import dns_subdomain, path_segment
 
 GROUP = "rbac.authorization.k8s.io"
@@ -15,6 +17,8 @@ GROUP = "rbac.authorization.k8s.io"
 
 class RoleStrategy(BuiltinStrategy):
     """How Roles and ClusterRoles behave."""
+
+    declared_fields = re.compile(r"rules\[\d+\]\.verbs")
 
     names = "path"
     create_on_update = True
@@ -83,6 +87,9 @@ def _rule(path: str, rule: Tree, *, namespaced: bool) -> list[FieldProblem]:
 class BindingStrategy(BuiltinStrategy):
     """How RoleBindings and ClusterRoleBindings behave."""
 
+    declared_fields = re.compile(r"(roleRef|subjects\[\d+\])\.name")
+    declares_forms = False
+
     names = "path"
     create_on_update = True
 
@@ -116,7 +123,7 @@ class BindingStrategy(BuiltinStrategy):
         """The role is immutable."""
         problems = [WHOLE, *self.validate_create(obj), CHANGED]
         if subtree(obj, "roleRef") != subtree(old, "roleRef"):
-            problems.append(invalid("roleRef", printed(obj["roleRef"], "rbac.RoleRef"), "cannot change roleRef"))
+            problems.append(invalid("roleRef", printed(obj["roleRef"], "rbac.RoleRef"), IMMUTABLE))
         return problems
 
 

@@ -73,4 +73,8 @@ SELECTABLE: Mapping[GroupVersionKind, _Fields] = {
         "status.successful": lambda obj: str(subtree(obj, "status").get("succeeded", 0))
     },
     GroupVersionKind("certificates.k8s.io", "v1", "CertificateSigningRequest"): _at("spec.signerName"),
+    GroupVersionKind("certificates.k8s.io", "v1", "ClusterTrustBundle"): _at("spec.signerName"),
+    GroupVersionKind("certificates.k8s.io", "v1", "PodCertificateRequest"): _at(
+        "spec.nodeName", "spec.podName", "spec.signerName"
+    ),
 }

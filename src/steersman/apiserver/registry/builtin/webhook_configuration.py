@@ -9,7 +9,13 @@ from __future__ import annotations
 from typing import Final
 
 from steersman.apiserver.registry.builtin.strategy import BuiltinStrategy
-from steersman.apiserver.registry.builtin.types.admission_rules import condition_problems, rule_problems
+from steersman.apiserver.registry.builtin.types.admission_rules import (
+    condition_problems,
+    name_warnings,
+    reserved_name,
+    review_warnings,
+    rule_problems,
+)
 from steersman.apiserver.registry.builtin.types.labels import label_selector
 from steersman.apiserver.registry.builtin.types.trees import Tree, inner, items
 from steersman.apiserver.registry.builtin.types.webhook_clients import (
@@ -55,9 +61,18 @@ class WebhookConfigurationStrategy(BuiltinStrategy):
             if service is not None:
                 service.setdefault("port", 443)
 
+    def warnings(self, obj: Tree, old: Tree | None) -> list[str]:
+        """Warnings about a reserved name, and about rules for reviews."""
+        return ([] if old is None else name_warnings(obj)) + [
+            warning
+            for at, hook in enumerate(items(obj, "webhooks"))
+            for place, rule in enumerate(items(hook, "rules"))
+            for warning in review_warnings(f"webhooks[{at}].rules[{place}]", rule)
+        ]
+
     def validate_create(self, obj: Tree) -> list[FieldProblem]:
         """Validate each webhook."""
-        return _problems(items(obj, "webhooks"), None)
+        return _problems(items(obj, "webhooks"), None) + reserved_name(obj)
 
     def validate_update(self, obj: Tree, old: Tree) -> list[FieldProblem]:
         """Validate each webhook; what the old ones have is tolerated."""

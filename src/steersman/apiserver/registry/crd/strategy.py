@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from steersman.apiserver.registry.builtin.strategy import BuiltinStrategy
@@ -61,10 +61,12 @@ class CustomResourceDefinitionStrategy(BuiltinStrategy):
         return validate_crd_status(obj)
 
     def warnings(self, obj: Tree, old: Tree | None) -> list[str]:
-        """Warnings about new formats without an effect."""
-        unknown = _unknown_formats(obj)
+        """Warnings about new formats without an effect, and about new sets of objects or lists."""
+        unknown, sets = _unknown_formats(obj), _odd_sets(obj)
         known: list[str] = [] if old is None or not unknown else _unknown_formats(old)
-        return [f"unrecognized format {quoted(name)}" for name in unknown if name not in known]
+        before: list[str] = [] if old is None or not sets else _odd_sets(old)
+        formats = [f"unrecognized format {quoted(name)}" for name in unknown if name not in known]
+        return formats + [warning for warning in sets if warning not in before]
 
     def begin_deletion(self, obj: Tree) -> bool:
         """Wait for the deletion of the instances."""
@@ -73,24 +75,42 @@ class CustomResourceDefinitionStrategy(BuiltinStrategy):
 
 
 def _unknown_formats(crd: Tree) -> list[str]:
-    found: dict[str, None] = {}
+    formats = (
+        part["format"]
+        for part in _parts(crd)
+        if part.get("format") and not enforced_format((part.get("type", ""),), part["format"])
+    )
+    return list(dict.fromkeys(formats))
+
+
+def _odd_sets(crd: Tree) -> list[str]:
+    """Warnings about sets whose items are no scalars."""
+    types = {
+        part["items"]["type"]
+        for part in _parts(crd)
+        if part.get("x-kubernetes-list-type") == "set"
+        and is_schema(part.get("items"))
+        and part["items"].get("type") in {"array", "object"}
+    }
+    detail = "is not supported by server-side apply or CEL validation rules"
+    return [f'x-kubernetes-list-type: set for items of type "{type_}" {detail}' for type_ in sorted(types)]
+
+
+def _parts(crd: Tree) -> Iterator[Mapping[str, Any]]:
+    """Every schema of a definition, and all of its parts."""
     for schema in schemas_of(internal_spec(crd["spec"])):
-        _note_formats(schema, found)
-    return list(found)
+        yield from _parts_of(schema)
 
 
-def _note_formats(schema: Mapping[str, Any], found: dict[str, None]) -> None:
-    """Collect the formats without an effect, in a schema and all of its parts."""
-    format_ = schema.get("format")
-    if format_ and not enforced_format((schema.get("type", ""),), format_):
-        found[format_] = None
+def _parts_of(schema: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    yield schema
     for name in ("items", "additionalProperties", "not"):
         if is_schema(schema.get(name)):
-            _note_formats(schema[name], found)
+            yield from _parts_of(schema[name])
     for name in _JUNCTORS:
         for part in schema.get(name) or ():
-            _note_formats(part, found)
+            yield from _parts_of(part)
     properties: Mapping[str, Any] | None = schema.get("properties")
     if properties:
         for name in sorted(properties):
-            _note_formats(properties[name], found)
+            yield from _parts_of(properties[name])

@@ -25,7 +25,8 @@ from steersman.apiserver.storage import Mismatch
 from steersman.apiserver.verbs.subresources.posted_objects import posted_attributes, read_posted
 from steersman.errors import ApiStatus
 from steersman.objects import format_time
-from steersman.objects.field_problems import FieldProblem, problem
+from steersman.objects.field_problems import FieldProblem, each, problem
+from steersman.schemas.names import dns_subdomain
 from steersman.transport import ServerResponse
 
 _DEFINITION: Final = Definition(gvk=BINDING, resource="bindings", schema=partial(kinds.schema_of, BINDING))
@@ -65,6 +66,8 @@ def _problems(target: Tree) -> list[FieldProblem]:
         problems.append(problem("target.kind", "FieldValueNotSupported", kind, words))
     if not target.get("name"):
         problems.append(problem("target.name", "FieldValueRequired"))
+    elif kind in _TARGETS:
+        problems += each("target.name", target["name"], dns_subdomain(target["name"]))
     return problems
 
 

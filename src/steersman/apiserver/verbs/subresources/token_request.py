@@ -27,7 +27,8 @@ from steersman.apiserver.request import ServerRequest
 from steersman.apiserver.storage import Record
 from steersman.apiserver.verbs.subresources.posted_objects import posted_attributes, read_posted
 from steersman.objects import format_time
-from steersman.objects.field_problems import FieldProblem, problem
+from steersman.objects.field_problems import FieldProblem, each, problem, unsupported
+from steersman.schemas.names import dns_subdomain
 from steersman.transport import ServerResponse
 
 _DEFINITION: Final = Definition(
@@ -39,6 +40,8 @@ _LIFE, _SHORTEST, _LONGEST = 3600, 600, 1 << 32
 #: Pods request tokens with this lifetime to adopt renewal; a token that is not renewed causes a warning, and is valid
 #: for a year.
 _LEARNING, _YEAR = 3607, 365 * 24 * 3600
+_ATTESTATIONS, _GROUPS = "spec.attestations", "admissionReviewAPIGroups"
+_CONFIGURATIONS: Final = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
 _ISSUED: Final = "authentication.kubernetes.io/issued-credential-id"
 
 
@@ -114,11 +117,22 @@ def _completed(spec: Tree) -> Tree:
     return {
         "audiences": spec.get("audiences") or [AUDIENCE],
         "expirationSeconds": _LIFE if seconds is None else seconds,
+        **({"attestations": spec["attestations"]} if spec.get("attestations") else {}),
         "boundObjectRef": None if ref is None else {name: value for name, value in ref.items() if value},
     }
 
 
 def _problems(spec: Tree) -> list[FieldProblem]:
+    attested: Tree = spec.get("attestations") or {}
+    if _is_for_webhooks(spec["boundObjectRef"] or {}):
+        return _lifetime(spec) + _attestations(attested, spec["audiences"])
+    if not attested:
+        return _lifetime(spec)
+    words = "attestations may only be specified with a webhook bound object reference"
+    return [problem(_ATTESTATIONS, "FieldValueInvalid", attested, words)]
+
+
+def _lifetime(spec: Tree) -> list[FieldProblem]:
     seconds: int = spec["expirationSeconds"]
     if seconds < _SHORTEST:
         words = "may not specify a duration less than 10 minutes"
@@ -129,12 +143,43 @@ def _problems(spec: Tree) -> list[FieldProblem]:
     return [problem("spec.expirationSeconds", "FieldValueInvalid", seconds, words)]
 
 
+def _is_for_webhooks(ref: Tree) -> bool:
+    kind = ref.get("kind", "")
+    return kind in _CONFIGURATIONS and ref.get("apiVersion") == "admissionregistration.k8s.io/v1"
+
+
+def _attestations(attested: Tree, audiences: list[str]) -> list[FieldProblem]:
+    """The problems of a token for webhooks, which one audience gets for one group of reviews."""
+    problems: list[FieldProblem] = []
+    if len(audiences) != 1:
+        words = "must be length 1 when bound to a webhook config"
+        problems.append(problem("spec.audiences", "FieldValueInvalid", audiences, words))
+    if len(attested) != 1:
+        words = "webhook bound requests require exactly one admissionReviewAPIGroups attestation"
+        return [*problems, problem(_ATTESTATIONS, "FieldValueInvalid", attested or None, words)]
+    ((key, values),) = attested.items()
+    path = f"{_ATTESTATIONS}[{key}]"
+    if key != _GROUPS:
+        problems.append(unsupported(path, key, (_GROUPS,)))
+    elif len(values or ()) != 1:
+        problems.append(problem(path, "FieldValueInvalid", values or None, "must specify a single value"))
+    elif not values[0]:
+        problems.append(problem(f"{path}[0]", "FieldValueInvalid", "", "may not be an empty string"))
+    elif values[0] != "*":
+        wrong = (f"must specify a valid API Group: {said}" for said in dns_subdomain(values[0]))
+        problems += each(f"{path}[0]", values[0], wrong)
+    return problems
+
+
 async def _bound(context: VerbContext, request: ServerRequest, ref: Tree | None) -> dict[str, Claimed]:
     """The objects that a token is bound to, by claim."""
     if ref is None:
         return {}
     kind, name, account = ref.get("kind", ""), ref.get("name", ""), request.info.name
     group, version = _group_version(ref.get("apiVersion", ""))
+    if _is_for_webhooks(ref):
+        gate = "(feature gate APIServerWebhookAuthenticationToken is disabled)"
+        raise bad_request(f"cannot bind token to object of type {group}/{version}, Kind={kind} {gate}")
     if group or kind not in _BINDABLE:
         raise bad_request(f"cannot bind token to object of type {group}/{version}, Kind={kind}")
     if not name:

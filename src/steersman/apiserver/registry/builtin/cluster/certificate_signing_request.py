@@ -9,6 +9,7 @@ from steersman.aio import utc_now
 from steersman.apiserver.identity import User
 from steersman.apiserver.registry.builtin.cluster.pem import certificate_problem, request_problem
 from steersman.apiserver.registry.builtin.strategy import BuiltinStrategy
+from steersman.apiserver.registry.builtin.types.signers import signer_name
 from steersman.apiserver.registry.builtin.types.trees import Tree, items, subtree, take
 from steersman.apiserver.registry.strategy import CHANGED, WHOLE
 from steersman.golang import quoted
@@ -21,11 +22,9 @@ from steersman.objects.field_problems import (
     invalid,
     repeated,
     required,
-    too_long,
     unsupported,
     until_enough,
 )
-from steersman.schemas.names import dns_label, dns_subdomain
 
 _USAGES = (
     "any", "cert sign", "client auth", "code signing", "content commitment", "crl sign", "data encipherment",
@@ -38,8 +37,7 @@ _FINAL = (*_DECISIONS, "Failed")
 _STATUSES = ("False", "True", "Unknown")
 _LEGACY_SIGNER = "kubernetes.io/legacy-unknown"
 _SHORTEST = 600
-_DOMAIN_MAX, _SIGNER_MAX = 253, 571
-_CONDITIONS = "status.conditions"
+_CONDITIONS, _SIGNER = "status.conditions", "spec.signerName"
 
 
 class CertificateSigningRequestStrategy(BuiltinStrategy):
@@ -138,6 +136,9 @@ def _changed(obj: Tree, old: Tree, *, decides: bool = False, sets_certificate: b
             problems.append(forbidden("status.certificate", "updates may not set certificate content"))
         elif before:
             problems.append(forbidden("status.certificate", "updates may not modify existing certificate content"))
+    given = items(subtree(obj, "status"), "conditions")
+    if given != items(subtree(old, "status"), "conditions"):
+        return [*problems, CHANGED, *_both_decisions(given)]
     return [*problems, CHANGED]
 
 
@@ -176,26 +177,9 @@ def _certificate(text: str | None) -> str:
 
 
 def _signer(name: str) -> list[FieldProblem]:
-    path = "spec.signerName"
     if name == _LEGACY_SIGNER:
-        return [invalid(path, name, "the legacy signerName is not allowed via this API version")]
-    if not name:
-        return [required(path)]
-    if name.count("/") != 1:
-        detail = "must be a fully qualified domain and path of the form 'example.com/signer-name'"
-        return [invalid(path, name, detail)]
-    domain, _, rest = name.partition("/")
-    problems = [too_long(path, _DOMAIN_MAX)] if len(domain.encode()) > _DOMAIN_MAX else []
-    for labels, judge in ((domain, dns_label), (rest, dns_subdomain)):
-        wrong = next((one for one in labels.split(".") if judge(one)), None)
-        if wrong is not None:
-            problems += [invalid(path, labels, f"validating label {quoted(wrong)}: {said}") for said in judge(wrong)]
-        if judge is dns_label and "." not in labels:
-            detail = "should be a domain with at least two segments separated by dots"
-            problems.append(invalid(path, labels, detail))
-    if len(name.encode()) > _SIGNER_MAX:
-        problems.append(too_long(path, _SIGNER_MAX))
-    return problems
+        return [invalid(_SIGNER, name, "the legacy signerName is not allowed via this API version")]
+    return signer_name(_SIGNER, name)
 
 
 def _condition_problems(conditions: list[Tree]) -> list[FieldProblem]:
@@ -210,9 +194,16 @@ def _condition_problems(conditions: list[Tree]) -> list[FieldProblem]:
             problems.append(required(f"{path}.status"))
         elif status not in allowed:
             problems.append(unsupported(f"{path}.status", status, allowed))
-        if type_ in _DECISIONS and seen & ({*_DECISIONS} - {type_}):
-            problems.append(invalid(_CONDITIONS, type_, "Approved and Denied conditions are mutually exclusive"))
         if type_ in seen:
             problems.append(duplicate(f"{path}.type", type_))
         seen.add(type_)
     return problems
+
+
+def _both_decisions(conditions: list[Tree]) -> list[FieldProblem]:
+    """A request is not approved and denied. A declared rule checks that, so its problem comes last."""
+    if not {*_DECISIONS} <= {one.get("type") for one in conditions}:
+        return []
+    names = [f'conditions[{{"type": "{type_}"}}]' for type_ in _DECISIONS]
+    detail = f"must specify at most one of: {', '.join(f'`{name}`' for name in names)}"
+    return [invalid(_CONDITIONS, f"{{{', '.join(names)}}}", detail)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from math import ceil, log2
 
 from steersman.apiserver.registry.builtin.strategy import BuiltinStrategy
@@ -191,6 +192,8 @@ def _url(url: str) -> list[str]:
 
 class PriorityLevelConfigurationStrategy(_FlowControlStrategy):
     """How PriorityLevelConfigurations behave."""
+
+    declared_fields = re.compile(r"spec\.(exempt|limited(\.limitResponse\.queuing)?)")
 
     def fill(self, obj: Tree) -> None:
         spec: Tree = obj["spec"]

@@ -47,6 +47,8 @@ class NodeStrategy(BuiltinStrategy):
         if "capacity" in status:
             status.setdefault("allocatable", dict(status["capacity"]))
         spec: Tree = obj["spec"]
+        # A disabled feature.
+        spec.pop("podPreemptionPolicy", None)
         first, ranges = spec.get("podCIDR"), items(spec, "podCIDRs")
         if first and first not in ranges[:1]:
             spec["podCIDRs"] = [first]
@@ -92,8 +94,8 @@ class NodeStrategy(BuiltinStrategy):
             detail = 'node updates may not change podCIDR except from "" to valid'
             problems += [forbidden(_CIDRS, detail)] * changes
         if before.get("providerID") and spec.get("providerID") != before["providerID"]:
-            detail = 'node updates may not change providerID except from "" to valid'
-            problems.append(forbidden("spec.providerID", detail))
+            detail = f"field cannot be {'modified' if spec.get('providerID') else 'cleared'} once set"
+            problems.append(invalid("spec.providerID", None, detail))
         problems += _taints(self._taints, items(spec, "taints"))
         if spec.get("externalID", "") != before.get("externalID", ""):
             problems.append(forbidden("spec.externalID", "may not be updated"))

@@ -7,21 +7,35 @@ from binascii import Error
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
+from steersman.objects.field_problems import PROBLEMS_MAX
+
 if TYPE_CHECKING:
-    from cryptography.x509 import CertificateSigningRequest
+    from cryptography.hazmat.primitives.asymmetric.types import CertificatePublicKeyTypes as PublicKeyTypes
+    from cryptography.x509 import Certificate, CertificateSigningRequest
 
 _BEGIN, _END, _DASHES = b"-----BEGIN ", b"\n-----END ", b"-----"
 _REQUEST = "CERTIFICATE REQUEST"
 _CERTIFICATE = "CERTIFICATE"
 
 
-class _Block(NamedTuple):
+class PemBlock(NamedTuple):
+    """One block of a text in PEM."""
+
     type: str
     has_headers: bool
     data: bytes
 
+    def certificate(self) -> Certificate | None:
+        """The certificate in the block; None if it is none."""
+        from cryptography import x509  # noqa: PLC0415 - an extra, and few servers store certificates
 
-def _blocks(text: bytes) -> Iterator[_Block]:
+        try:
+            return x509.load_der_x509_certificate(self.data)
+        except (ValueError, x509.InvalidVersion):
+            return None
+
+
+def pem_blocks(text: bytes) -> Iterator[PemBlock]:
     """The blocks that Go's decoder finds, in one pass: each ends at an END line, and begins at the last BEGIN before."""
     start = 0
     while (end := text.find(_END, start)) >= 0:
@@ -41,7 +55,7 @@ def _blocks(text: bytes) -> Iterator[_Block]:
             content = b64decode(text[data : max(data, end)].translate(None, b" \t\r\n"), validate=True)
         except Error:
             continue
-        yield _Block(type_.removesuffix(_DASHES).decode(errors="replace"), data > body, content)
+        yield PemBlock(type_.removesuffix(_DASHES).decode(errors="replace"), data > body, content)
         start = after
 
 
@@ -59,7 +73,7 @@ def parsed_request(text: bytes) -> CertificateSigningRequest:
     from cryptography import x509  # noqa: PLC0415 - an extra, and few servers store requests for certificates
     from cryptography.exceptions import UnsupportedAlgorithm  # noqa: PLC0415
 
-    block = next(_blocks(text), None)
+    block = next(pem_blocks(text), None)
     if block is None or block.type != _REQUEST:
         raise ValueError("PEM block type must be CERTIFICATE REQUEST")
     try:
@@ -69,6 +83,17 @@ def parsed_request(text: bytes) -> CertificateSigningRequest:
         wrong = "structure error: tags don't match" if block.data else "syntax error: sequence truncated"
         raise ValueError(f"asn1: {wrong}") from None
     return request
+
+
+def request_key(data: bytes) -> PublicKeyTypes | None:
+    """The public key of a request in DER; None if it is no request for a certificate."""
+    from cryptography import x509  # noqa: PLC0415 - an extra, and few servers store requests for certificates
+    from cryptography.exceptions import UnsupportedAlgorithm  # noqa: PLC0415
+
+    try:
+        return x509.load_der_x509_csr(data).public_key()
+    except (ValueError, UnsupportedAlgorithm, x509.InvalidVersion):
+        return None
 
 
 def request_problem(text: bytes) -> str:
@@ -94,10 +119,8 @@ def request_problem(text: bytes) -> str:
 
 def certificate_problem(text: bytes) -> str:
     """The problem of a chain of certificates; empty for a valid chain or an empty text."""
-    from cryptography import x509  # noqa: PLC0415 - an extra, and few servers store certificates
-
     count = 0
-    for block in _blocks(text):
+    for block in pem_blocks(text):
         if block.type != _CERTIFICATE:
             return f'only CERTIFICATE PEM blocks are allowed, found "{block.type}"'
         if block.has_headers:
@@ -105,8 +128,45 @@ def certificate_problem(text: bytes) -> str:
         count += 1
         if not block.data:
             return "found CERTIFICATE PEM block containing 0 certificates"
-        try:
-            x509.load_der_x509_certificate(block.data)
-        except (ValueError, x509.InvalidVersion):
+        if block.certificate() is None:
             return "x509: malformed certificate"
     return "" if count or not text else "must contain at least one CERTIFICATE PEM block"
+
+
+def trust_problems(text: bytes) -> list[str]:
+    """The problems of a bundle of trust anchors, which has at least one, each once."""
+    places: dict[bytes, list[int]] = {}
+    problems: list[str] = []
+    for index, block in enumerate(pem_blocks(text)):
+        wrong = _anchor_problem(block)
+        if wrong:
+            problems.append(f"entry {index} {wrong}")
+            if len(problems) >= PROBLEMS_MAX:
+                break
+        else:
+            places.setdefault(block.data, []).append(index)
+    if problems:
+        return problems
+    if not places:
+        return ["at least one trust anchor must be provided"]
+    repeated = (indices for indices in places.values() if len(indices) > 1)
+    return [f"duplicate trust anchor (indices [{' '.join(map(str, indices))}])" for indices in repeated]
+
+
+def _anchor_problem(block: PemBlock) -> str:
+    from cryptography import x509  # noqa: PLC0415 - an extra, and few servers store trust anchors
+
+    if block.type != _CERTIFICATE:
+        return f"has bad block type: {block.type}"
+    if block.has_headers:
+        return "has PEM block headers"
+    certificate = block.certificate()
+    if certificate is None:
+        return "does not parse as X.509"
+    try:
+        is_authority = certificate.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
+    except x509.ExtensionNotFound:
+        is_authority = False
+    except ValueError:
+        return "does not parse as X.509"
+    return "" if is_authority else "does not have the CA bit set"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from steersman.apiserver.registry.builtin.pods.resources import requirements
 from steersman.apiserver.registry.builtin.pods.scheduling import tolerations
 from steersman.apiserver.registry.builtin.pods.warnings import label_warnings
@@ -23,6 +25,8 @@ from steersman.schemas.names import dns_label
 class RuntimeClassStrategy(BuiltinStrategy):
     """How RuntimeClasses behave."""
 
+    declared_fields = re.compile("handler")
+
     def validate_create(self, obj: Tree) -> list[FieldProblem]:
         handler: str = obj.get("handler", "")
         problems = each("handler", handler, dns_label(handler)) if handler else [required("handler")]
@@ -35,7 +39,8 @@ class RuntimeClassStrategy(BuiltinStrategy):
     def validate_update(self, obj: Tree, old: Tree) -> list[FieldProblem]:
         """Check that the handler does not change."""
         changed = unchanged("handler", obj.get("handler", ""), old.get("handler", ""))
-        return [WHOLE, *self.validate_create(obj), CHANGED, *changed]
+        # Declared rules report the change before what is wrong with the new one.
+        return [*changed, WHOLE, *self.validate_create(obj), CHANGED]
 
     def warnings(self, obj: Tree, old: Tree | None) -> list[str]:
         """Warnings about deprecated node labels."""

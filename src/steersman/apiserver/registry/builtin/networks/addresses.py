@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from steersman.apiserver.registry.builtin.strategy import BuiltinStrategy
 from steersman.apiserver.registry.builtin.types.formats import canonical_address, canonical_cidr, network
 from steersman.apiserver.registry.builtin.types.internal_form import printed
@@ -17,6 +19,8 @@ _FAMILIES = "may specify no more than one IP for each IP family, i.e 192.168.0.0
 
 class IPAddressStrategy(BuiltinStrategy):
     """How IPAddresses behave."""
+
+    declared_fields = re.compile(r"spec\.parentRef(\.resource|\.name)?")
 
     def validate_name(self, name: str, *, prefix: bool = False) -> list[str]:
         del prefix

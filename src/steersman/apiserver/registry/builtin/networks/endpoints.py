@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from steersman.apiserver.registry.builtin.pods.containers import PROTOCOLS
 from steersman.apiserver.registry.builtin.strategy import BuiltinStrategy
 from steersman.apiserver.registry.builtin.types.formats import (
@@ -114,6 +116,8 @@ def _protocols(path: str, one: Tree) -> list[FieldProblem]:
 
 class EndpointSliceStrategy(BuiltinStrategy):
     """How EndpointSlices behave."""
+
+    declared_fields = re.compile(r"addressType|endpoints\[\d+\]\.addresses")
 
     judges_changes = False
     #: Lists that a field manager owns even if they are empty, although empty lists are not stored.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -197,6 +198,8 @@ def _backend(path: str, backend: Tree) -> list[FieldProblem]:
 
 class IngressClassStrategy(BuiltinStrategy):
     """How IngressClasses behave."""
+
+    declared_fields = re.compile(r"spec\.parameters\.(kind|name)")
 
     def fill(self, obj: Tree) -> None:
         if "parameters" in obj["spec"]:

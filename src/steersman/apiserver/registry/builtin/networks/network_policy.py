@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from steersman.apiserver.registry.builtin.pods.containers import PROTOCOLS
@@ -25,6 +26,8 @@ _PROTOCOLS = ("TCP", "UDP", "SCTP")
 
 class NetworkPolicyStrategy(BuiltinStrategy):
     """How NetworkPolicies behave."""
+
+    declared_fields = re.compile(r"spec\.(ingress|egress)\[\d+\]\.(from|to)\[\d+\]\.ipBlock\.cidr")
 
     def fill(self, obj: Tree) -> None:
         spec: Tree = obj["spec"]
@@ -95,7 +98,7 @@ def _port(path: str, port: Tree) -> list[FieldProblem]:
     problems += each(f"{path}.port", number, port_number(number))
     if end is not None:
         if end < number:
-            problems.append(invalid(f"{path}.endPort", number, "must be greater than or equal to `port`"))
+            problems.append(invalid(f"{path}.endPort", end, "must be greater than or equal to `port`"))
         problems += each(f"{path}.endPort", end, port_number(end))
     return problems
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from steersman.apiserver.registry.builtin.persistent_volume_claim import fill_claim
+from steersman.apiserver.registry.builtin.pods.disabled_fields import drop_disabled_fields
 from steersman.apiserver.registry.builtin.pods.resources import aggregate, supported_for_pods
 from steersman.apiserver.registry.builtin.types.resource_names import is_huge_page, may_be_overcommitted
 from steersman.apiserver.registry.builtin.types.trees import Tree, inner, items
@@ -46,8 +47,7 @@ def fill_spec(spec: Tree) -> None:
     if account:
         # Two names for one field.
         spec["serviceAccountName"] = spec["serviceAccount"] = account
-    # A disabled feature.
-    spec.pop("schedulingGroup", None)
+    drop_disabled_fields(spec, containers_of(spec))
     spec.setdefault("dnsPolicy", "ClusterFirst")
     spec.setdefault("restartPolicy", "Always")
     spec.setdefault("securityContext", {})
@@ -76,8 +76,6 @@ def fill_container(container: Tree) -> None:
         if name in container:
             _fill_probe(container[name])
     lifecycle: Tree = inner(container, "lifecycle")
-    # A disabled feature.
-    lifecycle.pop("stopSignal", None)
     for name in ("postStart", "preStop"):
         _fill_request(inner(lifecycle, name))
 
@@ -126,8 +124,6 @@ def fill_volume(volume: Tree) -> None:
     _fill_files(inner(volume, "downwardAPI"))
     for source in items(inner(volume, "projected"), "sources"):
         _fill_files(inner(source, "downwardAPI"))
-        for disabled in ("clusterTrustBundle", "podCertificate"):
-            source.pop(disabled, None)
         if "serviceAccountToken" in source:
             source["serviceAccountToken"].setdefault("expirationSeconds", 3600)
 
@@ -150,7 +146,6 @@ def fill_pod(spec: Tree) -> None:
             resources: Tree = container["resources"]
             if resources.get("limits"):
                 resources["requests"] = resources["limits"] | inner(resources, "requests")
-    _fill_pod_resources(spec)
     spec.setdefault("enableServiceLinks", True)
     if spec["terminationGracePeriodSeconds"] < 0:
         spec["terminationGracePeriodSeconds"] = 1
@@ -161,7 +156,8 @@ def fill_pod(spec: Tree) -> None:
                     port["hostPort"] = port.get("hostPort") or port["containerPort"]
 
 
-def _fill_pod_resources(spec: Tree) -> None:
+def fill_pod_resources(spec: Tree) -> None:
+    """The defaults of the resources of a Pod as a whole, which follow from those of its containers."""
     resources = spec.get("resources")
     if resources is None or not (resources.get("limits") or resources.get("requests")):
         return

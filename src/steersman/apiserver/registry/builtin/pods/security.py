@@ -116,15 +116,20 @@ def pod_context(path: str, spec: Tree) -> list[FieldProblem]:
     problems = _ids(path, context, ("fsGroup", "runAsUser", "runAsGroup"))
     for index, group in until_enough(items(context, "supplementalGroups"), problems):
         problems += each(f"{path}.supplementalGroups[{index}]", group, in_range(group, 0, MAX_INT32))
-    if spec.get("shareProcessNamespace") and spec.get("hostPID"):
-        detail = "ShareProcessNamespace and HostPID cannot both be enabled"
-        problems.append(invalid(f"{path}.shareProcessNamespace", True, detail))
     problems += _sysctls(f"{path}.sysctls", items(context, "sysctls"), spec)
     problems += _one_of(path, context, "fsGroupChangePolicy", ("Always", "OnRootMismatch"))
     problems += seccomp(f"{path}.seccompProfile", context.get("seccompProfile"))
     problems += app_armor(f"{path}.appArmorProfile", context.get("appArmorProfile"))
     problems += _one_of(path, context, "supplementalGroupsPolicy", ("Merge", "Strict"))
-    return problems + _one_of(path, context, "seLinuxChangePolicy", ("Recursive",))
+    return problems + _one_of(path, context, "seLinuxChangePolicy", ("MountOption", "Recursive"))
+
+
+def shared_processes(path: str, spec: Tree) -> list[FieldProblem]:
+    """Check that the containers of a Pod do not share two kinds of process namespaces."""
+    if not (spec.get("shareProcessNamespace") and spec.get("hostPID")):
+        return []
+    detail = "ShareProcessNamespace and HostPID cannot both be enabled"
+    return [invalid(f"{path}.shareProcessNamespace", True, detail)]
 
 
 def _one_of(path: str, context: Tree, name: str, known: tuple[str, ...]) -> list[FieldProblem]:
@@ -206,15 +211,15 @@ def _pod_fields(spec: Tree, context: Tree) -> list[tuple[str, Any]]:
     return [
         inside("appArmorProfile"),
         inside("seLinuxOptions"),
-        ("hostUsers", "hostUsers" in spec),
-        ("hostPID", spec.get("hostPID")),
-        ("hostIPC", spec.get("hostIPC")),
         inside("seccompProfile"),
         inside("fsGroup"),
         inside("fsGroupChangePolicy"),
         inside("sysctls"),
-        ("shareProcessNamespace", "shareProcessNamespace" in spec),
         *map(
             inside, ("runAsUser", "runAsGroup", "supplementalGroups", "supplementalGroupsPolicy", "seLinuxChangePolicy")
         ),
+        ("hostUsers", "hostUsers" in spec),
+        ("hostPID", spec.get("hostPID")),
+        ("hostIPC", spec.get("hostIPC")),
+        ("shareProcessNamespace", "shareProcessNamespace" in spec),
     ]

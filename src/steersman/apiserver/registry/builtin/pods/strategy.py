@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from steersman import aio
-from steersman.apiserver.registry.builtin.pods.defaults import fill_pod, fill_spec
+from steersman.apiserver.registry.builtin.pods.defaults import fill_pod, fill_pod_resources, fill_spec
 from steersman.apiserver.registry.builtin.pods.profiles import matching_profiles, old_profiles, pinned_annotations
 from steersman.apiserver.registry.builtin.pods.resources import quality_of_service
 from steersman.apiserver.registry.builtin.pods.scheduling import spread_by_labels, tolerations
@@ -55,10 +55,13 @@ class PodStrategy(BuiltinStrategy):
         fill_pod(obj["spec"])
         if isinstance(obj.get("status"), dict):
             _same_addresses(obj["status"])
+            for disabled in ("nodeAllocatableResourceClaimStatuses", "volumeHealth"):
+                obj["status"].pop(disabled, None)
 
     def prepare_create(self, obj: Tree) -> None:
         """Set the phase to Pending."""
         spec: Tree = obj["spec"]
+        fill_pod_resources(spec)
         for _, profile, container in old_profiles(obj):
             if profile is not None:
                 container.setdefault("securityContext", {})["appArmorProfile"] = profile
@@ -75,6 +78,12 @@ class PodStrategy(BuiltinStrategy):
             }
             status["conditions"] = [condition]
         spread_by_labels(spec, inner(metadata(obj), "labels"))
+
+    def prepare_update(self, obj: Tree, old: Tree) -> None:
+        """Restore the status, and resources that the update leaves out."""
+        super().prepare_update(obj, old)
+        if obj["spec"].get("resources") is None:
+            take(obj["spec"], old["spec"], "resources")
 
     def prepare_status(self, obj: Tree, old: Tree) -> None:
         """Restore everything but the status, including its QoS class."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from steersman.apiserver.registry.builtin.pods.defaults import fill_pod_resources
 from steersman.apiserver.registry.builtin.pods.profiles import MIRROR
 from steersman.apiserver.registry.builtin.pods.resources import quality_of_service
 from steersman.apiserver.registry.builtin.strategy import restore_metadata
@@ -61,10 +62,14 @@ def keep_all_but_resources(obj: Tree, old: Tree) -> None:
     if any(len(items(new, name)) != len(items(before, name)) for name in _LISTS):
         return
     made = dict(before)
-    take(made, new, "resources")
+    if new.get("resources") is not None:
+        take(made, new, "resources")
     for name in _LISTS:
         if items(new, name):
             made[name] = _resized(items(new, name), items(before, name))
+    if made.get("resources") is not None:
+        made["resources"] = dict(made["resources"])
+        fill_pod_resources(made)
     obj["spec"] = made
     take(obj, old, "status")
     restore_metadata(obj, old)

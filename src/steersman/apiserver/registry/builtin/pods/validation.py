@@ -25,7 +25,7 @@ from steersman.apiserver.registry.builtin.pods.scheduling import (
     tolerations,
     topology_spread,
 )
-from steersman.apiserver.registry.builtin.pods.security import operating_system, pod_context
+from steersman.apiserver.registry.builtin.pods.security import operating_system, pod_context, shared_processes
 from steersman.apiserver.registry.builtin.pods.volumes import volumes
 from steersman.apiserver.registry.builtin.types.file_paths import descending
 from steersman.apiserver.registry.builtin.types.formats import MAX_INT32, in_range, ip_address
@@ -102,7 +102,7 @@ def pod_spec(path: str, spec: Tree, *, pod: Tree | None) -> list[FieldProblem]:
     problems += _choice(f"{path}.restartPolicy", spec.get("restartPolicy", ""), _RESTARTS)
     problems += _choice(f"{path}.dnsPolicy", spec.get("dnsPolicy", ""), _DNS)
     problems += labels(f"{path}.nodeSelector", spec.get("nodeSelector"))
-    problems += pod_context(f"{path}.securityContext", spec)
+    problems += pod_context(f"{path}.securityContext", spec) + shared_processes(path, spec)
     problems += affinity(f"{path}.affinity", spec.get("affinity")) + _dns(f"{path}.dnsConfig", spec)
     for index, gate in until_enough(items(spec, "readinessGates"), problems):
         condition = gate.get("conditionType", "")

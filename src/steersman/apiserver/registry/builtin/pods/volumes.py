@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from steersman.apiserver.registry.builtin.persistent_volume_claim import claim
+from steersman.apiserver.registry.builtin.pods.certificate_sources import pod_certificate, trust_bundle
 from steersman.apiserver.registry.builtin.pods.environment import VOLUME_FIELDS, field_reference, resource_reference
 from steersman.apiserver.registry.builtin.types.file_paths import descending, not_reserved
 from steersman.apiserver.registry.builtin.types.labels import annotations, labels
@@ -145,6 +146,9 @@ def _projected(path: str, source: Source) -> list[FieldProblem]:
             problems += _once(path, item.get("path", ""), item.get("path", ""), seen)
         if "serviceAccountToken" in one:
             problems += _token(path, f"{where}.serviceAccountToken", one["serviceAccountToken"])
+        for name, judge in (("clusterTrustBundle", trust_bundle), ("podCertificate", pod_certificate)):
+            if name in one:
+                problems += judge(f"{where}.{name}", one[name], lambda target: _once(path, target, target, seen))
         if len(one) > 1:
             problems.append(forbidden(where, "may not specify more than 1 volume type per source"))
     return problems

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from steersman.apiserver.registry.builtin.pods.warnings import label_warnings
 from steersman.apiserver.registry.builtin.strategy import BuiltinStrategy
 from steersman.apiserver.registry.builtin.types.labels import label_name, label_selector, shown_selector
@@ -48,6 +50,8 @@ def _parameters(given: dict[str, str], *, needed: bool) -> list[FieldProblem]:
 class StorageClassStrategy(BuiltinStrategy):
     """How StorageClasses behave."""
 
+    declared_fields = re.compile(r"provisioner|parameters|reclaimPolicy|volumeBindingMode")
+
     def fill(self, obj: Tree) -> None:
         obj.setdefault("reclaimPolicy", "Delete")
         obj.setdefault("volumeBindingMode", "Immediate")
@@ -67,11 +71,8 @@ class StorageClassStrategy(BuiltinStrategy):
     def validate_update(self, obj: Tree, old: Tree) -> list[FieldProblem]:
         """Check that only expansion, mount options and topologies change."""
         problems = [WHOLE, *self.validate_create(obj), CHANGED]
-        if inner(obj, "parameters") != inner(old, "parameters"):
-            shown = dict(sorted(inner(obj, "parameters").items())) or None
-            problems += unchanged("parameters", shown, {})
-        for name in ("provisioner", "reclaimPolicy", "volumeBindingMode"):
-            problems += unchanged(name, obj.get(name), old.get(name))
+        for name in ("provisioner", "parameters", "reclaimPolicy", "volumeBindingMode"):
+            problems += unchanged(name, obj.get(name) or None, old.get(name) or None)
         return problems
 
     def warnings(self, obj: Tree, old: Tree | None) -> list[str]:

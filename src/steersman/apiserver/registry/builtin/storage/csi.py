@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from steersman.apiserver.registry.builtin.storage.persistent_volume import fill_source, volume_problems
 from steersman.apiserver.registry.builtin.strategy import BuiltinStrategy
 from steersman.apiserver.registry.builtin.types.formats import MAX_INT32, in_range
@@ -28,6 +30,8 @@ from steersman.schemas.names import dns_subdomain, qualified_name
 
 _GROUP_POLICIES = ("File", "None", "ReadWriteOnceWithFSType")
 _LIFECYCLES = ("Persistent", "Ephemeral")
+#: Fields that are false by default.
+_OFF = ("podInfoOnMount", "storageCapacity", "requiresRepublish", "seLinuxMount", "preventPodSchedulingIfMissing")
 _TEN_MINUTES, _TOKEN_MAX = 600, 1 << 32
 _NODE_ID_MAX = 256
 _SHORTEST_PERIOD = 10
@@ -35,6 +39,12 @@ _ATTACHMENT_SIZE, _ERROR_MAX = 256 * 1024, 1024
 _TOKENS_SHOWN = (
     "spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set to true to prevent possible "
     "logging of tokens in volume attributes"
+)
+#: What the declared rule of an attacher says, whose regular expression is that of lowercase names.
+_CASELESS = (
+    "an RFC 1123 subdomain must consist of alphanumeric characters, '-' or '.', and must start and end with an "
+    "alphanumeric character (e.g. 'Example.com', regex used for validation is "
+    "'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
 )
 _ONE_SOURCE = "must specify exactly one of inlineVolumeSpec and persistentVolumeName"
 
@@ -45,18 +55,13 @@ class CSIDriverStrategy(BuiltinStrategy):
     def fill(self, obj: Tree) -> None:
         spec: Tree = obj["spec"]
         spec.setdefault("attachRequired", True)
-        for name in ("podInfoOnMount", "storageCapacity", "requiresRepublish", "seLinuxMount"):
+        for name in _OFF:
             spec.setdefault(name, False)
         spec.setdefault("fsGroupPolicy", "ReadWriteOnceWithFSType")
         spec.setdefault("volumeLifecycleModes", ["Persistent"])
 
-    def prepare_create(self, obj: Tree) -> None:
-        """Drop the field of a disabled feature."""
-        obj["spec"].pop("preventPodSchedulingIfMissing", None)
-
     def prepare_update(self, obj: Tree, old: Tree) -> None:
-        """Drop the field of a disabled feature, and count changes of the spec. A new driver has no generation."""
-        self.prepare_create(obj)
+        """Count changes of the spec. A new driver has no generation."""
         if obj["spec"] != old["spec"]:
             obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
 
@@ -123,6 +128,11 @@ class CSINodeStrategy(BuiltinStrategy):
     """How CSINodes behave."""
 
     judges_changes = False
+    status_keeps_metadata = True
+
+    def fill(self, obj: Tree) -> None:
+        # A disabled feature.
+        inner(obj, "status").pop("storageHealth", None)
 
     def validate_create(self, obj: Tree) -> list[FieldProblem]:
         problems: list[FieldProblem] = []
@@ -172,6 +182,8 @@ def _topology_keys(path: str, keys: list[str]) -> list[FieldProblem]:
 class VolumeAttachmentStrategy(BuiltinStrategy):
     """How VolumeAttachments behave."""
 
+    declared_fields = re.compile(r"spec|spec\.attacher")
+
     judges_changes = False
     judges_metadata_of_status = False
     status_keeps_metadata = True
@@ -182,7 +194,8 @@ class VolumeAttachmentStrategy(BuiltinStrategy):
 
     def validate_create(self, obj: Tree) -> list[FieldProblem]:
         spec, status = subtree(obj, "spec"), subtree(obj, "status")
-        problems = driver_name("spec.attacher", spec.get("attacher", "")) + _attached(inner(spec, "source"))
+        attacher: str = spec.get("attacher", "")
+        problems = driver_name("spec.attacher", attacher, words=_CASELESS) + _attached(inner(spec, "source"))
         node: str = spec.get("nodeName", "")
         problems += each("spec.nodeName", node, dns_subdomain(node)) + _attachment_status(status)
         name = inner(spec, "source").get("persistentVolumeName")
@@ -219,7 +232,7 @@ def _attachment_status(status: Tree) -> list[FieldProblem]:
     for name in ("attachError", "detachError"):
         error = inner(status, name)
         if len(error.get("message", "").encode()) > _ERROR_MAX:
-            problems.append(too_long(f"status.{name}.message", _ATTACHMENT_SIZE))
+            problems.append(too_long(f"status.{name}.message", _ERROR_MAX))
         code = error.get("errorCode")
         if code is not None and code < 0:
             problems += each(f"status.{name}.errorCode", code, in_range(code, 0, MAX_INT32))

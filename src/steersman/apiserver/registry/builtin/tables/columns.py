@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from steersman.apiserver.registry.builtin.tables import cells, structural_cells
+from steersman.apiserver.registry.builtin.tables import admission_cells, cells, structural_cells
 from steersman.apiserver.registry.builtin.tables.pod_cells import pod
 from steersman.apiserver.registry.builtin.types.trees import Tree
 from steersman.apiserver.registry.definition import Column
@@ -19,7 +19,7 @@ from steersman.objects import GroupVersionKind
 _Row = Callable[[Tree], list[Any]]
 _columns = msgspec.json.Decoder(list[tuple[str, str, str, str, int]])
 
-_ROWS: Mapping[str, _Row] = {**cells.ROWS, **structural_cells.ROWS, "Pod": pod}
+_ROWS: Mapping[str, _Row] = {**cells.ROWS, **structural_cells.ROWS, **admission_cells.ROWS, "Pod": pod}
 
 
 @cache

@@ -7,8 +7,17 @@ from datetime import timedelta
 from itertools import zip_longest
 from typing import Any
 
-from steersman.apiserver.registry.ages import human
-from steersman.apiserver.registry.builtin.tables.cells import NOTHING, UNKNOWN, UNSET, access_modes, age, name, selector
+from steersman.apiserver.registry.ages import human, since
+from steersman.apiserver.registry.builtin.tables.cells import (
+    NOTHING,
+    UNKNOWN,
+    UNSET,
+    access_modes,
+    age,
+    name,
+    pairs,
+    selector,
+)
 from steersman.apiserver.registry.builtin.types.trees import Tree, inner, items, metadata, subtree
 from steersman.apiserver.registry.builtin.workloads.autoscaler_versions import to_v2
 from steersman.objects import Quantity
@@ -70,16 +79,23 @@ def _persistent_volume(obj: Tree) -> list[Any]:
 
 
 def _storage_class(obj: Tree) -> list[Any]:
-    notes = inner(metadata(obj), "annotations")
-    is_default = any(notes.get(note) == "true" for note in _DEFAULTS)
     return [
-        f"{name(obj)} (default)" if is_default else name(obj),
+        name(obj),
         obj.get("provisioner", ""),
         obj.get("reclaimPolicy", "Delete"),
         obj.get("volumeBindingMode", "Immediate"),
         obj.get("allowVolumeExpansion", False),
         age(obj),
     ]
+
+
+def default_class(listed: Iterable[Tree]) -> str:
+    """The name of the class that new claims get: the newest of those that are marked, by name if they are of one age."""
+    marked = [
+        one for one in listed if any(inner(metadata(one), "annotations").get(note) == "true" for note in _DEFAULTS)
+    ]
+    newest = max((metadata(one).get("creationTimestamp", "") for one in marked), default="")
+    return min((name(one) for one in marked if metadata(one).get("creationTimestamp", "") == newest), default="")
 
 
 def _component_status(obj: Tree) -> list[Any]:
@@ -206,6 +222,33 @@ def _certificate_signing_request(obj: Tree) -> list[Any]:
     return [name(obj), age(obj), spec.get("signerName") or NOTHING, spec.get("username", ""), lasting, condition]
 
 
+def _cluster_trust_bundle(obj: Tree) -> list[Any]:
+    return [name(obj), subtree(obj, "spec").get("signerName") or NOTHING]
+
+
+def _pod_certificate_request(obj: Tree) -> list[Any]:
+    spec = subtree(obj, "spec")
+    types = [one.get("type") for one in items(subtree(obj, "status"), "conditions")]
+    decided = [one for one in types if one in {"Issued", "Denied", "Failed"}]
+    shown = (spec.get(one, "") for one in ("podName", "serviceAccountName", "nodeName", "signerName"))
+    state = decided[-1] if decided else "Pending"
+    return [name(obj), *shown, state, pairs(inner(spec, "unverifiedUserAnnotations"))]
+
+
+def _storage_version_migration(obj: Tree) -> list[Any]:
+    resource = subtree(obj, "spec", "resource")
+    wanted = ".".join(filter(None, (resource.get("resource", ""), resource.get("group", ""))))
+    found = [one.get("type") for one in items(subtree(obj, "status"), "conditions") if one.get("status") == "True"]
+    states = [one for one in found if one in {"Running", "Failed", "Succeeded"}]
+    return [name(obj), wanted, states[-1] if states else "Unknown"]
+
+
+def _device_taint_rule(obj: Tree) -> list[Any]:
+    taint = subtree(obj, "spec", "taint")
+    shown = (taint.get(one, "") for one in ("key", "value", "effect"))
+    return [name(obj), *shown, since(taint.get("timeAdded")), age(obj)]
+
+
 def _api_service(obj: Tree) -> list[Any]:
     service = inner(subtree(obj, "spec"), "service")
     conditions = items(subtree(obj, "status"), "conditions")
@@ -316,9 +359,11 @@ def _amounts(current: Tree, target: Tree, field: str) -> str:
 #: The function that computes the cells of a kind.
 ROWS: Mapping[str, Callable[[Tree], list[Any]]] = {
     "CertificateSigningRequest": _certificate_signing_request,
+    "ClusterTrustBundle": _cluster_trust_bundle,
     "ComponentStatus": _component_status,
     "CSIDriver": _csi_driver,
     "CSINode": _csi_node,
+    "DeviceTaintRule": _device_taint_rule,
     "Endpoints": _endpoints,
     "EndpointSlice": _endpoint_slice,
     "APIService": _api_service,
@@ -330,12 +375,14 @@ ROWS: Mapping[str, Callable[[Tree], list[Any]]] = {
     "NetworkPolicy": _network_policy,
     "Node": _node,
     "PersistentVolume": _persistent_volume,
+    "PodCertificateRequest": _pod_certificate_request,
     "PriorityLevelConfiguration": _priority_level,
     "ResourceClaim": _resource_claim,
     "ResourceQuota": _resource_quota,
     "ResourceSlice": _resource_slice,
     "ServiceCIDR": _service_cidr,
     "StorageClass": _storage_class,
+    "StorageVersionMigration": _storage_version_migration,
     "VolumeAttachment": _volume_attachment,
     "VolumeAttributesClass": _volume_attributes_class,
 }

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from steersman.apiserver.registry.admission_expressions import conditions_environment, expression_problems
-from steersman.apiserver.registry.builtin.types.trees import Tree, items
+from steersman.apiserver.registry.builtin.types.trees import Tree, items, metadata
 from steersman.objects.field_problems import (
     FieldProblem,
     duplicate,
@@ -22,6 +22,18 @@ from steersman.schemas.names import qualified_name
 _OPERATIONS: Final = ("*", "CONNECT", "CREATE", "DELETE", "UPDATE")
 _SCOPES: Final = ("*", "Cluster", "Namespaced")
 _CONDITIONS_MAX: Final = 64
+_RESERVED: Final = ".static.k8s.io"
+_RESERVED_WORDS: Final = f'names ending with "{_RESERVED}" are reserved for static manifest-based configurations and cannot be managed via the API'
+#: Reviews, by group: the server notifies no webhook of them.
+_REVIEWS: Final = {
+    "authentication.k8s.io": ("selfsubjectreviews", "tokenreviews"),
+    "authorization.k8s.io": (
+        "localsubjectaccessreviews",
+        "selfsubjectaccessreviews",
+        "selfsubjectrulesreviews",
+        "subjectaccessreviews",
+    ),
+}
 
 
 def rule_problems(rule: Tree, path: str, *, operations: Sequence[str] = _OPERATIONS) -> list[FieldProblem]:
@@ -98,3 +110,24 @@ def condition_problems(conditions: list[Tree], path: str, *, params: bool = Fals
             found.append(duplicate(f"{where}.name", name))
         seen |= {name} - {""}
     return found
+
+
+def reserved_name(obj: Tree) -> list[FieldProblem]:
+    """Check that a new configuration has no name that is reserved for configurations in files."""
+    name: str = metadata(obj).get("name", "")
+    return [invalid("metadata.name", name, _RESERVED_WORDS)] if name.endswith(_RESERVED) else []
+
+
+def name_warnings(obj: Tree) -> list[str]:
+    """The warning about a changed configuration with a reserved name."""
+    return [f"metadata.name: {_RESERVED_WORDS}"] if metadata(obj).get("name", "").endswith(_RESERVED) else []
+
+
+def review_warnings(path: str, rule: Tree) -> list[str]:
+    """Warnings about the reviews that a rule names, of which webhooks are not notified."""
+    groups, resources = items(rule, "apiGroups"), items(rule, "resources")
+    if "*" in groups or "*" in resources:
+        return []
+    named = dict.fromkeys((group, name) for group in groups for name in resources if name in _REVIEWS.get(group, ()))
+    detail = "is excluded from admission webhooks; this rule will have no effect"
+    return [f"{path}: {name}.{group} {detail}" for group, name in named]

@@ -17,8 +17,6 @@ from steersman.apiserver.registry.builtin.types.trees import Tree, count_values,
 from steersman.golang import escape_html
 from steersman.objects.field_problems import Printed
 
-#: Fields of a Pod's spec that the server keeps inside the Pod's security context.
-_MOVED = ("hostNetwork", "hostPID", "hostIPC", "shareProcessNamespace", "hostUsers")
 _ZEROS: dict[str, Any] = {"string": "", "int": 0, "bool": False, "quantity": "0", "intstr": 0}
 #: The maximum total number of lines of two compared values.
 _COMPARED_MAX = 4_000
@@ -34,11 +32,6 @@ def _document() -> dict[str, list[tuple[str, str, str]]]:
 
 def internal(tree: Tree, definition: str) -> Tree:
     """A tree with the field names and all the zero values of the server's internal type (``core.PodSpec``)."""
-    if definition == "core.PodSpec":
-        context = tree.get("securityContext")
-        if context is not None:
-            moved = {f"-{name}": tree.get(name) for name in _MOVED}
-            tree = tree | {"securityContext": context | moved}
     made: Tree = {}
     for name, type_, field in _document()[definition]:
         if name == "-":

@@ -60,12 +60,13 @@ def nfs(path: str, source: Source) -> list[FieldProblem]:
     return problems if is_absolute else [*problems, invalid(f"{path}.path", where, "must be an absolute path")]
 
 
-def driver_name(path: str, name: str) -> list[FieldProblem]:
-    """Check the name of a CSI driver."""
+def driver_name(path: str, name: str, *, words: str = "") -> list[FieldProblem]:
+    """Check the name of a CSI driver; ``words`` report its form otherwise."""
     if not name:
         return [required(path)]
     problems = [too_long(path, _DRIVER_MAX)] if len(name.encode()) > _DRIVER_MAX else []
-    return problems + each(path, name, dns_subdomain(name.lower()))
+    said = dns_subdomain(name.lower())
+    return problems + each(path, name, [words if words and "RFC 1123" in one else one for one in said])
 
 
 def _local(path: str, source: Source) -> list[FieldProblem]:

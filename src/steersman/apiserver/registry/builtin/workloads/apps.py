@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from steersman.apiserver.errors import bad_request
@@ -40,20 +41,6 @@ from steersman.objects.field_problems import (
     until_enough,
 )
 from steersman.schemas.names import dns_label
-
-_FIXED = (
-    "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', "
-    "'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden"
-)
-_MAY_CHANGE = (
-    "replicas",
-    "template",
-    "updateStrategy",
-    "minReadySeconds",
-    "ordinals",
-    "revisionHistoryLimit",
-    "persistentVolumeClaimRetentionPolicy",
-)
 
 
 class DeploymentStrategy(WorkloadStrategy):
@@ -153,6 +140,8 @@ class ReplicaSetStrategy(WorkloadStrategy):
 class ReplicationControllerStrategy(WorkloadStrategy):
     """How ReplicationControllers behave."""
 
+    declared_fields = re.compile(r"spec\.(replicas|minReadySeconds)")
+
     default_propagation = "orphan"
     names_pods = True
     status_parts = ("fullyLabeledReplicas", "readyReplicas", "availableReplicas")
@@ -174,9 +163,9 @@ class ReplicationControllerStrategy(WorkloadStrategy):
     def validate_create(self, obj: Tree) -> list[FieldProblem]:
         spec = subtree(obj, "spec")
         selector: Mapping[str, str] = inner(spec, "selector")
-        problems = not_negative("spec.minReadySeconds", spec.get("minReadySeconds"))
-        problems += [] if selector else [required("spec.selector")]
+        problems = [] if selector else [required("spec.selector")]
         problems += not_negative("spec.replicas", spec.get("replicas"))
+        problems += not_negative("spec.minReadySeconds", spec.get("minReadySeconds"))
         template = spec.get("template")
         if template is None:
             return [*problems, required("spec.template")]
@@ -208,6 +197,7 @@ class StatefulSetStrategy(WorkloadStrategy):
         rolling = strategy.get("rollingUpdate")
         if rolling is not None and strategy["type"] == "RollingUpdate":
             rolling.setdefault("partition", 0)
+            rolling.setdefault("maxUnavailable", 1)
         retention: Tree = spec.setdefault("persistentVolumeClaimRetentionPolicy", {})
         retention.setdefault("whenDeleted", "Retain")
         retention.setdefault("whenScaled", "Retain")
@@ -221,16 +211,6 @@ class StatefulSetStrategy(WorkloadStrategy):
             spec["volumeClaimTemplates"][index] = typed | {
                 name: template[name] for name in template if name not in typed
             }
-
-    def prepare_create(self, obj: Tree) -> None:
-        """Clear the fields of a disabled feature."""
-        super().prepare_create(obj)
-        inner(subtree(obj, "spec", "updateStrategy"), "rollingUpdate").pop("maxUnavailable", None)
-
-    def prepare_update(self, obj: Tree, old: Tree) -> None:
-        """Clear the fields of a disabled feature."""
-        super().prepare_update(obj, old)
-        inner(subtree(obj, "spec", "updateStrategy"), "rollingUpdate").pop("maxUnavailable", None)
 
     def warnings(self, obj: Tree, old: Tree | None) -> list[str]:
         """Warnings about the template and the revision limit."""
@@ -247,9 +227,13 @@ class StatefulSetStrategy(WorkloadStrategy):
         """Few fields may change."""
         spec, before = subtree(obj, "spec"), subtree(old, "spec")
         problems = self._judge(spec, new=False)
-        fixed = {name: value for name, value in spec.items() if name not in _MAY_CHANGE}
-        if fixed != {name: value for name, value in before.items() if name not in _MAY_CHANGE}:
-            problems.append(forbidden("spec", _FIXED))
+        for name, shown in (
+            ("selector", shown_selector(spec.get("selector"))),
+            ("volumeClaimTemplates", printed(spec.get("volumeClaimTemplates"), "[]core.PersistentVolumeClaim")),
+            ("serviceName", spec.get("serviceName", "")),
+            ("podManagementPolicy", spec.get("podManagementPolicy", "")),
+        ):
+            problems += unchanged(f"spec.{name}", spec.get(name), before.get(name), printed=shown)
         return problems
 
     def _judge(self, spec: Tree, *, new: bool) -> list[FieldProblem]:
@@ -288,9 +272,21 @@ def _stateful_strategy(path: str, strategy: Tree) -> list[FieldProblem]:
         shown = printed(rolling, "apps.RollingUpdateStatefulSetStrategy")
         return [invalid(f"{path}.rollingUpdate", shown, "only allowed for updateStrategy 'RollingUpdate'")]
     if type_ == "RollingUpdate":
-        return not_negative(f"{path}.rollingUpdate.partition", inner(strategy, "rollingUpdate").get("partition"))
+        return _stateful_rolling(f"{path}.rollingUpdate", inner(strategy, "rollingUpdate"))
     shown = printed(strategy, "apps.StatefulSetUpdateStrategy")
     return [invalid(path, shown, "must be 'RollingUpdate' or 'OnDelete'")]
+
+
+def _stateful_rolling(path: str, rolling: Tree) -> list[FieldProblem]:
+    problems = not_negative(f"{path}.partition", rolling.get("partition"))
+    fewer = rolling.get("maxUnavailable")
+    if fewer is None:
+        return problems
+    where = f"{path}.maxUnavailable"
+    problems += count_or_share(where, fewer)
+    if amount(fewer) == 0:
+        problems.append(invalid(where, fewer, "cannot be 0"))
+    return problems + at_most_all(where, fewer)
 
 
 def _stateful_template(spec: Tree, selector: Tree | None) -> list[FieldProblem]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 from steersman.apiserver.registry.builtin.pods.resources import container_name
@@ -42,13 +43,20 @@ _CPU = 80
 class _Tolerated(NamedTuple):
     """Problems that an update may keep, because the stored object has them."""
 
-    zero_replicas: bool = False
     target_version: bool = False
     object_versions: bool = False
 
 
 class AutoscalerStrategy(BuiltinStrategy):
     """How HorizontalPodAutoscalers behave."""
+
+    declared_fields = re.compile(r"spec\.(minReplicas|maxReplicas)")
+
+    counts_generations = True
+
+    def counted_form(self, obj: Tree) -> Tree:
+        """Its form in v2: v1 has some fields as annotations."""
+        return to_v2(obj)
 
     def default(self, obj: Tree) -> None:
         """Normalize the object to the form of its type. Keep empty policies: they are invalid, absent ones are not."""
@@ -100,7 +108,7 @@ class AutoscalerStrategy(BuiltinStrategy):
         return _spec(to_v2(obj)["spec"], _Tolerated())
 
     def validate_update(self, obj: Tree, old: Tree) -> list[FieldProblem]:
-        """Accept references without a group, and zero replicas, if the stored object has them."""
+        """Accept references without a group, if the stored object has them."""
         new, before = to_v2(obj)["spec"], to_v2(old)["spec"]
         targets = [inner(one, "scaleTargetRef") for one in (new, before)]
         same = all(targets[0].get(name) == targets[1].get(name) for name in ("apiVersion", "kind"))
@@ -108,21 +116,24 @@ class AutoscalerStrategy(BuiltinStrategy):
             inner(inner(one, "object"), "describedObject") for one in items(before, "metrics") if "object" in one
         ]
         odd = any(_version(one, needs_group=False) for one in objects)
-        return _spec(new, _Tolerated(before.get("minReplicas") == 0, same, odd))
+        return _spec(new, _Tolerated(same, odd))
 
     def validate_status(self, obj: Tree, old: Tree) -> list[FieldProblem]:
         del old
         status = subtree(obj, "status")
-        names = ("currentReplicas", "desiredReplicas")
-        return [found for name in names for found in not_negative(f"status.{name}", status.get(name))]
+        problems: list[FieldProblem] = []
+        for index, one in until_enough(items(status, "conditions"), problems):
+            problems += not_negative(f"status.conditions[{index}].observedGeneration", one.get("observedGeneration"))
+        for name in ("currentReplicas", "desiredReplicas"):
+            problems += not_negative(f"status.{name}", status.get(name))
+        return problems
 
 
 def _spec(spec: Tree, tolerated: _Tolerated) -> list[FieldProblem]:
     problems: list[FieldProblem] = []
     least, most = spec.get("minReplicas"), spec.get("maxReplicas", 0)
-    lowest = 0 if tolerated.zero_replicas else 1
-    if least is not None and least < lowest:
-        problems.append(invalid("spec.minReplicas", least, f"must be greater than or equal to {lowest}"))
+    if least is not None and least < 0:
+        problems.append(invalid("spec.minReplicas", least, NEGATIVE))
     if most == 0:
         problems.append(required("spec.maxReplicas", "must be set and greater than 0"))
     elif most < 0:

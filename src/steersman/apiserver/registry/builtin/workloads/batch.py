@@ -21,7 +21,7 @@ from steersman.apiserver.registry.builtin.workloads.job_policies import (
     success_policy,
 )
 from steersman.apiserver.registry.builtin.workloads.job_status import job_status
-from steersman.apiserver.registry.strategy import CHANGED, WHOLE
+from steersman.apiserver.registry.strategy import CHANGED
 from steersman.objects import Selector
 from steersman.objects.field_problems import (
     FieldProblem,
@@ -71,6 +71,8 @@ class JobStrategy(BuiltinStrategy):
 
     def fill(self, obj: Tree) -> None:
         spec: Tree = obj["spec"]
+        # A disabled feature.
+        spec.pop("scheduling", None)
         fill_job(spec)
         _fill_patterns(spec)
         own = subtree(spec, "template", "metadata").get("labels")
@@ -106,25 +108,12 @@ class JobStrategy(BuiltinStrategy):
         return own.keys() == {*_NAMES, *_UIDS} and own == subtree(obj, "spec", "template", "metadata", "labels")
 
     def validate_create(self, obj: Tree) -> list[FieldProblem]:
-        return self._job(obj, prefixed=True)
-
-    def _job(self, obj: Tree, *, prefixed: bool) -> list[FieldProblem]:
-        spec, name = subtree(obj, "spec"), metadata(obj).get("name", "")
-        problems = _generated(obj, prefixed=prefixed) + job_with_selector(spec)
-        count = spec.get("completions")
-        if spec.get("completionMode") == "Indexed" and count is not None and count > 0:
-            last = f"{name}-{count - 1}"
-            if dns_label(last):
-                detail = f"will not able to create pod with invalid DNS label: {last}"
-                problems.append(invalid("metadata.name", name, detail))
-        return problems
+        return _generated(obj) + job_with_selector(subtree(obj, "spec")) + _pod_names(obj)
 
     def validate_update(self, obj: Tree, old: Tree) -> list[FieldProblem]:
         """The template is immutable, and so are most fields that decide when the Job is done."""
         spec, before = subtree(obj, "spec"), subtree(old, "spec")
-        had = inner(subtree(before, "template", "metadata"), "labels")
-        problems = [WHOLE, *self._job(obj, prefixed=_NAMES[1] in had and _UIDS[1] in had), CHANGED]
-        problems += job_with_selector(spec) + _completions(spec, before)
+        problems = [CHANGED, *job_with_selector(spec), *_completions(spec, before)]
         problems += unchanged("spec.selector", spec.get("selector"), before.get("selector"))
         problems += _same_template(spec, before, old)
         problems += unchanged("spec.completionMode", spec.get("completionMode"), before.get("completionMode"))
@@ -133,7 +122,8 @@ class JobStrategy(BuiltinStrategy):
             problems += unchanged(f"spec.{name}", new, was, printed=printed(new, type_))
         problems += unchanged("spec.managedBy", spec.get("managedBy"), before.get("managedBy"))
         new, was = spec.get("successPolicy"), before.get("successPolicy")
-        return problems + unchanged("spec.successPolicy", new, was, printed=printed(new, "*batch.SuccessPolicy"))
+        problems += unchanged("spec.successPolicy", new, was, printed=printed(new, "*batch.SuccessPolicy"))
+        return problems + _pod_names(obj)
 
     def warnings(self, obj: Tree, old: Tree | None) -> list[str]:
         if old is not None and subtree(obj, "spec") == subtree(old, "spec"):
@@ -145,7 +135,18 @@ class JobStrategy(BuiltinStrategy):
         return job_status(obj, old)
 
 
-def _generated(obj: Tree, *, prefixed: bool) -> list[FieldProblem]:
+def _pod_names(obj: Tree) -> list[FieldProblem]:
+    """The name and the number of an indexed Pod must fit into a label."""
+    spec, name = subtree(obj, "spec"), metadata(obj).get("name", "")
+    count = spec.get("completions")
+    if spec.get("completionMode") != "Indexed" or count is None or count <= 0:
+        return []
+    last = f"{name}-{count - 1}"
+    detail = f"will not able to create pod with invalid DNS label: {last}"
+    return [invalid("metadata.name", name, detail)] if dns_label(last) else []
+
+
+def _generated(obj: Tree) -> list[FieldProblem]:
     """A generated selector must be unchanged."""
     spec, meta = subtree(obj, "spec"), metadata(obj)
     if spec.get("manualSelector") or spec.get("selector") is None:
@@ -154,7 +155,7 @@ def _generated(obj: Tree, *, prefixed: bool) -> list[FieldProblem]:
     problems = [] if uid else [required("metadata.uid")]
     own = inner(subtree(spec, "template", "metadata"), "labels")
     expected: dict[str, str] = {}
-    for position in (0, 1) if prefixed else (0,):
+    for position in (0, 1):
         expected |= {_UIDS[position]: uid, _NAMES[position]: name}
     for key, value in expected.items():
         where = f"spec.template.metadata.labels[{key}]"
@@ -328,6 +329,8 @@ def _follow_scheduling(template: Tree, was: Tree) -> None:
 class CronJobStrategy(BuiltinStrategy):
     """How CronJobs behave."""
 
+    declared_fields = re.compile(r"spec\.schedule")
+
     counts_generations = True
     judges_metadata_of_status = False
 
@@ -338,6 +341,8 @@ class CronJobStrategy(BuiltinStrategy):
         spec.setdefault("successfulJobsHistoryLimit", 3)
         spec.setdefault("failedJobsHistoryLimit", 1)
         job: Tree = spec["jobTemplate"]["spec"]
+        # A disabled feature.
+        job.pop("scheduling", None)
         _fill_patterns(job)
         fill_template(job["template"])
 

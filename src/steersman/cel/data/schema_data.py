@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, cast
 
 from steersman.cel.field_names import escape, unescape
@@ -18,9 +18,9 @@ from steersman.cel.library.times import read_date, read_schema_duration, read_ti
 from steersman.cel.model import Shape
 from steersman.cel.values import (
     NOTHING,
-    Aborted,
     CelError,
     Duration,
+    JoinedList,
     Listing,
     Mapped,
     Maybe,
@@ -30,7 +30,7 @@ from steersman.cel.values import (
     map_size,
     no_overload,
 )
-from steersman.golang import base64_problem, deeply_equal, quoted
+from steersman.golang import base64_problem, deeply_equal, printed_number, quoted
 
 _GO_TYPES: Final = {
     bool: "bool",
@@ -272,7 +272,9 @@ class ListData(Listing):
         shape = self._items
         return iter([_seen_or_error(item, shape) for item in self.raw])
 
-    def get(self, index: int) -> Any:
+    def get(self, index: Any) -> Any:
+        if type(index) is not int:
+            raise CelError(f"unsupported index: {printed_number(index)}")
         if not 0 <= index < len(self.raw):
             raise CelError(f"index out of bounds: {index}")
         return seen(self.raw[index], self._items)
@@ -285,7 +287,7 @@ class ListData(Listing):
         return all(equal(mine, theirs) for mine, theirs in zip(self, cast("list[Any]", other), strict=True))
 
     def plus(self, other: Any) -> Any:
-        return type(self)([*self.raw, *map(raw_of, other)], self.shape)
+        return [*self, *other]
 
 
 def _seen_or_error(raw: Any, shape: Shape) -> Any:
@@ -296,53 +298,96 @@ def _seen_or_error(raw: Any, shape: Shape) -> Any:
         return error
 
 
-def _identity(value: Any) -> Any:
-    raw = raw_of(value)
-    return (type(raw), raw) if isinstance(raw, str | int | float | bytes) else (type(raw), repr(raw))
+def _identity(raw: Any) -> Any:
+    return (type(raw), raw) if isinstance(raw, str | int | float) else (type(raw), repr(raw))
+
+
+def _value_identity(value: Any) -> Any:
+    """What Go's maps tell values apart by."""
+    raw = value.raw if isinstance(value, Unknown) else value
+    if isinstance(raw, str | int | float | bytes):
+        return (type(raw), raw)
+    if isinstance(raw, Duration):
+        return (Duration, raw.nanoseconds)
+    if isinstance(raw, Timestamp):
+        # Go reads each offset into a time zone of its own, which differs from all others.
+        return raw if raw.offset else (Timestamp, raw.nanoseconds)
+    if raw is None or isinstance(raw, list | dict):
+        return repr(cast("Any", raw))
+    return raw
 
 
 def _set_key(value: Any) -> Any:
-    """What the server's sets of items are keyed by. Raises `Aborted` for an item that Go cannot hash."""
-    raw = raw_of(value)
-    if isinstance(raw, dict | list | bytes):
-        raise Aborted(f"internal error: runtime error: hash of unhashable type {go_type(cast('Any', raw))}")
-    if isinstance(raw, str | int | float):
-        return (type(raw), raw)
-    return (type(raw), raw.nanoseconds) if isinstance(raw, Timestamp | Duration) else id(raw)
+    """What sets tell their items apart by. Raises `CelError` for an object or a list."""
+    if isinstance(value, list | dict | Listing | Mapped):
+        raise CelError("listSet operations are only supported on lists of scalar values")
+    return _value_identity(value)
+
+
+def _same_items(one: Iterable[Any], two: Iterable[Any]) -> bool:
+    held = {_set_key(item) for item in one}
+    found: set[Any] = set()
+    for item in two:
+        key = _set_key(item)
+        if key not in held:
+            return False
+        found.add(key)
+    return len(found) == len(held)
 
 
 class SetList(ListData):
-    """A list with set semantics.
-
-    As kube-apiserver 1.36 does it, the JSON of the items here is compared with the values of the other's. So an item
-    whose value has another form is never found: a whole number for a double, a date, a time or a duration.
-    """
+    """A list with set semantics."""
 
     __slots__ = ()
 
     def equals(self, other: Any) -> bool:
-        """Whether both have the same number of items, and all items of the other are found here."""
-        if not isinstance(other, list | Listing):
-            raise no_overload()
-        if len(self.raw) != len(cast("list[Any]", other)):
-            return False
-        held = {_set_key(item) for item in self.raw}
-        return all(_set_key(item) in held for item in cast("list[Any]", other))
+        """Whether both have the same number of items, and the same items."""
+        items = _items_of(other)
+        return len(self) == len(items) and _same_items(self, items)
 
     def plus(self, other: Any) -> Any:
         """The union: those items of the other that are not found here come last."""
-        held = {_set_key(item) for item in self.raw}
-        items = list(self.raw)
-        for item in cast("list[Any]", other):
+        return SetUnion(self, other)
+
+
+class SetUnion(JoinedList):
+    """The union of a set and the items of another list."""
+
+    __slots__ = ()
+
+    def __init__(self, items: Iterable[Any], more: Iterable[Any]) -> None:
+        super().__init__(items)
+        held = {_set_key(item) for item in self}
+        for item in more:
             key = _set_key(item)
             if key not in held:
                 held.add(key)
-                items.append(raw_of(item))
-        return SetList(items, self.shape)
+                self.append(item)
+
+    def equals(self, other: Any) -> bool:
+        """Whether both have the same number of items, and the same items."""
+        items = _items_of(other)
+        return len(self) == len(items) and _same_items(self, items)
+
+    def plus(self, other: Any) -> Any:
+        """The union with one more list."""
+        return SetUnion(self, other)
 
 
-def _raw_items(other: Any) -> list[Any]:
-    return other.raw if isinstance(other, ListData) else [raw_of(item) for item in other]
+def _items_of(value: Any) -> list[Any]:
+    if not isinstance(value, list | Listing):
+        raise no_overload()
+    return cast("list[Any]", value)
+
+
+def _matched(held: dict[Any, Any], items: Iterable[tuple[Any, Any]]) -> bool:
+    """Whether there is an equal item for each key."""
+    found: set[Any] = set()
+    for key, item in items:
+        if key not in held or not equal(held[key], item):
+            return False
+        found.add(key)
+    return len(found) == len(held)
 
 
 class KeyedList(ListData):
@@ -352,35 +397,62 @@ class KeyedList(ListData):
 
     def _key(self, item: Any) -> Any:
         raw = raw_of(item)
-        if not isinstance(raw, dict):
-            raise CelError(
-                f"unexpected data format for element of array with x-kubernetes-list-type=map: {go_type(raw)}"
-            )
+        if not isinstance(raw, dict) or raw is item:
+            return object()  # as the server: an item from elsewhere equals no key
         fields = cast("dict[str, Any]", raw)
         # As the server (escapeKeyProps): it looks for the escaped name, so a key such as my-key is never found.
         return tuple(_identity(fields.get(escape(key) or key)) for key in self.shape.list_keys)
 
     def equals(self, other: Any) -> bool:
         """Whether each item of the other has an equal item here."""
-        if not isinstance(other, list | Listing):
-            raise no_overload()
-        if len(self.raw) != len(cast("list[Any]", other)):
+        items = _items_of(other)
+        if len(self) != len(items):
             return False
-        held = {self._key(item): item for item in self.raw}
-        for item in cast("list[Any]", other):
-            key = self._key(item)
-            if key not in held or not equal(seen(held[key], self._items), item):
-                return False
-        return True
+        held = {self._key(item): item for item in self}
+        return _matched(held, ((self._key(item), item) for item in items))
 
     def plus(self, other: Any) -> Any:
         """The merged list: items of the other replace those with the same key."""
-        items = list(self.raw)
-        places = {self._key(item): at for at, item in enumerate(items)}
-        for item in _raw_items(other):
-            key = self._key(item)
-            if key in places:
-                items[places[key]] = raw_of(item)
+        return KeyedUnion(self, other, [escape(key) or key for key in self.shape.list_keys])
+
+
+class KeyedUnion(JoinedList):
+    """A list with map semantics, and the items of another list."""
+
+    __slots__ = ("_keys",)
+
+    def __init__(self, items: Iterable[Any], more: Iterable[Any], keys: list[str]) -> None:
+        super().__init__(items)
+        self._keys = keys
+        places = {self._key(item): at for at, item in enumerate(self)}
+        for item in more:
+            place = places.get(self._key(item))
+            if place is None:
+                self.append(item)
             else:
-                items.append(raw_of(item))
-        return KeyedList(items, self.shape)
+                self[place] = item
+
+    def _key(self, item: Any) -> Any:
+        return tuple(_key_part(item, key) for key in self._keys)
+
+    def equals(self, other: Any) -> bool:
+        """Whether each item of the other has an equal item here."""
+        items = _items_of(other)
+        if len(self) != len(items):
+            return False
+        held = {self._key(item): item for item in self}
+        return _matched(held, ((self._key(item), item) for item in items))
+
+    def plus(self, other: Any) -> Any:
+        """The list merged with one more."""
+        return KeyedUnion(self, other, self._keys)
+
+
+def _key_part(item: Any, key: str) -> Any:
+    if not isinstance(item, dict | Mapped):
+        return None
+    try:
+        found = map_find(item, key)
+    except CelError:
+        return None
+    return _value_identity(found.held[0]) if found.held else None
