@@ -12,7 +12,7 @@ from steersman import Done, Key, Manager, MergePatch, ObjectMeta, RequeueAfter
 from steersman.controller import ChannelSource
 from steersman.kinds.core_v1 import ConfigMap
 from steersman.patterns import External, Present
-from steersman.testing.drain import NotDrained
+from steersman.testing.drain import NotDrained, drained
 
 
 async def report(control_plane, operator, *, within: float) -> list[str]:
@@ -131,6 +131,25 @@ async def test_a_key_that_polls_and_finds_nothing_to_do_is_no_work(control_plane
         await control_plane.client.create(ConfigMap(metadata=ObjectMeta(name="home")))
         await running.drained(within=8)
         assert len(polls) >= 2  # it was given the chance to do something
+
+
+async def test_polls_between_two_looks_are_no_work(control_plane):
+    """On kube-apiserver, a look takes as long as the pause between the polls of several keys."""
+    polled = asyncio.Event()
+
+    async def reconcile(ctx, request):
+        polled.set()
+        return RequeueAfter(0.1)
+
+    async def settled():
+        polled.clear()
+        await polled.wait()
+
+    operator = Manager(name="pollers")
+    operator.controller(ConfigMap).run_with(reconcile)
+    async with control_plane.running(operator):
+        await control_plane.client.create(ConfigMap(metadata=ObjectMeta(name="home")))
+        await drained(control_plane.client, settled, within=8)
 
 
 async def test_a_reconcile_that_fails_is_named_with_its_error(control_plane, clock):

@@ -50,12 +50,12 @@ async def drained(client: Client, settled: Callable[[], Awaitable[None]], *, wit
                 looks = 0
                 # twice in a row: work that ran during the first check may have given the control plane more
                 while looks < 2:
-                    mark = _runs(participants())
+                    mark = _effective_runs(participants())
                     await settled()
                     for participant in participants():
                         participant.check()
                     left = [line async for line in _left(client, participants())]
-                    if not left and mark == _runs(participants()):
+                    if not left and mark == _effective_runs(participants()):
                         looks += 1
                         continue
                     looks, left = 0, left or ["something ran just now"]
@@ -67,11 +67,17 @@ async def drained(client: Client, settled: Callable[[], Awaitable[None]], *, wit
 
 def _runs(participation: Iterable[Participant]) -> Counter[tuple[str, Key]]:
     """How often each key was reconciled."""
-    found: Counter[tuple[str, Key]] = Counter()
+    return Counter((name, record.request.key) for name, record in _records(participation))
+
+
+def _effective_runs(participation: Iterable[Participant]) -> Counter[tuple[str, Key]]:
+    """How often each key was reconciled, without idle polls: those of several keys may leave no gap."""
+    return Counter((name, record.request.key) for name, record in _records(participation) if not _is_idle_poll(record))
+
+
+def _records(participation: Iterable[Participant]) -> Iterator[tuple[str, KeyRecord]]:
     for participant in participation:
-        for name, record in participant.runs:
-            found[name, record.request.key] += 1
-    return found
+        yield from participant.runs
 
 
 async def _left(client: Client, participation: Iterable[Participant]) -> AsyncIterator[str]:
@@ -111,8 +117,12 @@ def _work(controller: Controller) -> Iterator[str]:
 
 def _is_soon(record: KeyRecord) -> bool:
     """Whether a key is due so soon that it counts as work. One that only polls, and finds nothing to do, would never end."""
-    polls = not record.writes and all(cause.what == "requeue" for cause in record.causes)
-    return record.next_run is not None and record.next_run <= _SOON and not polls
+    return record.next_run is not None and record.next_run <= _SOON and not _is_idle_poll(record)
+
+
+def _is_idle_poll(record: KeyRecord) -> bool:
+    """Whether a reconcile ran only because it had asked for that, and wrote nothing."""
+    return not record.writes and all(cause.what == "requeue" for cause in record.causes)
 
 
 async def _behind(client: Client, informer: Informer[Any]) -> str:
@@ -159,7 +169,7 @@ def _why(record: KeyRecord | None) -> str:
     if record.result == "requeue":
         return f"{words}; it returned Requeue()"
     if record.result == "requeue_after":
-        return f"{words}; it returned RequeueAfter({duration(record.next_run or 0.0)})"
+        return f"{words}; it returned RequeueAfter"
     if record.writes:
         every = f"every run writes ({count(record.writes, 'write')}), and so wakes itself or another controller"
         return f"{words}; {record.loop or every}"
