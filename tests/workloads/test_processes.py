@@ -182,6 +182,32 @@ async def test_a_killed_shim_leaves_nothing_behind(tmp_path):
         await until_gone(tmp_path)
 
 
+@pytest.mark.parametrize("first", ["shim", "zygote"])
+async def test_what_a_killed_shim_and_zygote_leave_behind_is_ended(tmp_path, first):
+    """A service can kill both: it has the user of the session."""
+    async with ZygoteRunner() as runner:
+        for is_last in (False, True):
+            events, out = Events(), tmp_path / f"out-{is_last}"
+            await runner.start(launch(tmp_path, STUBBORN, stdout=str(out)), events)
+            await until_logged(out, "daemon")
+            started, zygote = await events.first(Started), runner.pid
+            assert isinstance(started, Started)
+            assert zygote is not None
+            # Neither can do anything for the other.
+            os.kill(zygote, signal.SIGSTOP)
+            for pid in (started.shim, zygote) if first == "shim" else (zygote, started.shim):
+                os.kill(pid, signal.SIGKILL)
+            await events.first(Lost)
+            if not is_last:
+                left = marked(tmp_path)
+                assert left
+                done = Events()
+                await runner.start(launch(tmp_path, "true"), done)
+                await done.first(Ended)
+                assert not left & marked(tmp_path)
+    assert marked(tmp_path) == set()
+
+
 #: Makes the second fork of a zygote fail, as the limit of the user's processes does.
 LIMITED = """; import zygote.server as server
 fork, calls = server.Zygote._fork, []

@@ -2,7 +2,8 @@
 
 Every process that ends with its session carries a mark in its environment: the control plane's pid and start time, which
 together name one process for good, and its pid namespace. The next control plane kills the marked processes of sessions
-that have ended.
+that have ended. A control plane that lost a shim kills those of its own that no shim will end: the zygote, which would
+have ended them, may have been killed too.
 
 Guarantees
 - A process below a living shim is left alone: the shim ends it, with the time that its spec allows.
@@ -40,6 +41,18 @@ async def end_orphans() -> set[int]:
     return await _kill_all(orphans)
 
 
+async def end_session_orphans() -> set[int]:
+    """Kill the processes of this control plane that no shim will end. Returns the pids that were found."""
+    mark = session_mark()
+
+    def found() -> set[int]:
+        # A process whose parent ends during a search seems to be below nothing; the second search sees it below its shim.
+        first = _without_shim(lambda each: each == mark)
+        return first & _without_shim(lambda each: each == mark) if first else first
+
+    return await _kill_all(found)
+
+
 async def kill_session_processes() -> set[int]:
     """Kill the processes of this control plane now, whatever time their stop still has. Returns the pids that were found."""
     mark = session_mark()
@@ -63,8 +76,13 @@ async def _kill_all(find: Callable[[], set[int]]) -> set[int]:
 
 def orphans() -> set[int]:
     """The processes of sessions that have ended, and that no shim will end."""
+    return _without_shim(_has_ended)
+
+
+def _without_shim(is_wanted: Callable[[str], bool]) -> set[int]:
+    """The processes with such a mark that are not below a shim or a zygote."""
     marks, shims, parents = _processes()
-    return {pid for pid, mark in marks.items() if _has_ended(mark) and not _is_below(pid, parents, shims)}
+    return {pid for pid, mark in marks.items() if is_wanted(mark) and not _is_below(pid, parents, shims)}
 
 
 class _Processes(NamedTuple):

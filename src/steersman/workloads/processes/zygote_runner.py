@@ -14,9 +14,9 @@ from typing import Self
 
 import msgspec
 
-from steersman.workloads.processes.orphans import SESSION, ZYGOTE, end_orphans, session_mark
+from steersman.workloads.processes.orphans import SESSION, ZYGOTE, end_orphans, end_session_orphans, session_mark
 from steersman.workloads.processes.protocol import launch_message, parse_event
-from steersman.workloads.processes.runner import Ended, FailedToStart, Launch, Listener, Lost, Process
+from steersman.workloads.processes.runner import Ended, FailedToStart, Launch, Listener, Lost, Process, ProcessEvent
 
 _log = logging.getLogger("steersman.workloads")
 #: The longest line of an event; `shim` keeps its lines shorter.
@@ -115,6 +115,8 @@ class ZygoteRunner:
         self._longest_stop = 0.0
         #: The value of a variable by which the next control plane finds what this one may leave behind.
         self._mark = ""
+        #: Whether a shim was lost since the last search for what it may have left behind.
+        self._has_lost_shim = False
 
     async def __aenter__(self) -> Self:
         if sys.platform != "linux":
@@ -142,6 +144,7 @@ class ZygoteRunner:
                 _log.warning("some processes cannot be killed: their shims wait for them")
                 self._zygote.kill()
                 await self._zygote.wait()
+        await self._end_leftovers()
 
     @property
     def pid(self) -> int | None:
@@ -154,6 +157,7 @@ class ZygoteRunner:
         env = {name: value for name, value in launch.env.items() if name not in {SESSION, ZYGOTE}}
         launch = msgspec.structs.replace(launch, env=env if launch.socket else {**env, SESSION: self._mark})
         message = launch_message(launch)
+        await self._end_leftovers()
         self._longest_stop = max(self._longest_stop, launch.stop_timeout)
         while True:
             link = await self._shim(listener, is_persistent=bool(launch.socket))
@@ -169,7 +173,7 @@ class ZygoteRunner:
 
     async def attach(self, socket: str, listener: Listener) -> Process | None:
         """Attach to a persistent process; None if it is gone. `Attached` follows."""
-        link = _Link(listener, self._links)
+        link = _Link(self._noting_loss(listener), self._links)
         try:
             await asyncio.get_running_loop().create_unix_connection(lambda: link, socket)
         except OSError:
@@ -182,7 +186,7 @@ class ZygoteRunner:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         with theirs:
             ours.setblocking(False)
-            link = _Link(listener, self._links)
+            link = _Link(self._noting_loss(listener), self._links)
             await asyncio.get_running_loop().create_unix_connection(lambda: link, sock=ours)
             async with self._lock:
                 await self._ready()
@@ -190,6 +194,21 @@ class ZygoteRunner:
                 with suppress(ConnectionError):
                     await self._send(b"persistent" if is_persistent else b"bound", theirs.fileno())
         return link
+
+    def _noting_loss(self, listener: Listener) -> Listener:
+        def note(event: ProcessEvent) -> None:
+            self._has_lost_shim = self._has_lost_shim or isinstance(event, Lost)
+            listener(event)
+
+        return note
+
+    async def _end_leftovers(self) -> None:
+        """End what a killed shim left behind, if the zygote was killed too and cannot do it."""
+        if self._has_lost_shim:
+            self._has_lost_shim = False
+            ended = await end_session_orphans()
+            if ended:
+                _log.warning("killed %d processes that a killed shim left behind", len(ended))
 
     async def _ready(self) -> None:
         """Start a zygote, unless one runs."""
