@@ -16,7 +16,6 @@ Guarantees
 from __future__ import annotations
 
 import asyncio
-from operator import attrgetter
 from typing import Any, cast
 
 import msgspec
@@ -53,9 +52,10 @@ from steersman.patterns.events import (
 )
 from steersman.patterns.external import External, look_outside
 from steersman.patterns.machine.definition import Machine, StateFunction
-from steersman.patterns.machine.errors import changed_identity, is_error, own_namespace_ends, shared_metadata, words_of
+from steersman.patterns.machine.errors import is_error, own_namespace_ends, words_of
 from steersman.patterns.machine.finalizer_handover import drop_finalizers, is_guarded, set_finalizer
 from steersman.patterns.machine.graph import StateNode
+from steersman.patterns.machine.identity import Identity
 from steersman.patterns.machine.lost_objects import lost_object
 from steersman.patterns.machine.transitions import (
     Complete,
@@ -299,17 +299,10 @@ class _Reconcile:
             namespace_ends=namespace_ends,
             owner_is_gone=owner_is_gone,
         )
-        metadata, identity = self._obj.metadata, _identity(self._obj.metadata)
+        identity = Identity(self._obj)
         with AwaitCheck():
             returned: object = await function(self._obj, outputs)
-        if self._obj.metadata is not metadata or _identity(metadata) != identity:
-            # Restore the identity: everything below, including the error message, is about the object that was read.
-            self._obj.metadata = metadata
-            for field, value in zip(_IDENTITY, identity, strict=True):
-                setattr(metadata, field, value)
-            raise changed_identity(self._obj, name)
-        if any(output.child.metadata is metadata for output in outputs.declared):
-            raise shared_metadata(self._obj, name)
+        identity.check(self._obj, name, (output.child for output in outputs.declared))
         result = await apply_outputs(self._ctx, self._obj, outputs, self._memory, labels=self._machine.labels_states)
         self._applied.update(child.uid for child in result.children)
         record_changes(self._ctx, self._obj, result)
@@ -488,11 +481,6 @@ class _Reconcile:
             await self._report(draft, observations, wrong=wrong, after=after)
         except Exception as failure:  # noqa: BLE001 - as above
             self._ctx.logger.warning("%s: its status could not be written: %s", self._ctx.request, failure)
-
-
-#: The metadata that a state must not change.
-_IDENTITY = ("name", "namespace", "uid", "resource_version", "generation", "deletion_timestamp")
-_identity = attrgetter(*_IDENTITY)
 
 
 def _listed(words: tuple[str, ...], limit: int = 3) -> str:

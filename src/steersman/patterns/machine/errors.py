@@ -1,4 +1,4 @@
-"""The errors of a reconcile: what they mean, how a condition reports them, and the mistakes of a state. Pure."""
+"""The errors of a reconcile: what they mean, and how a condition reports them. Pure."""
 
 from __future__ import annotations
 
@@ -36,18 +36,3 @@ def words_of(error: BaseException) -> str:
         explanation = explanation_of(error)
         return f"{words}. {explanation}" if explanation else words
     return text
-
-
-def changed_identity(obj: Object, state: str) -> TypeError:
-    """A state changed the identity of its object."""
-    return TypeError(
-        f"{state} changed the metadata of {obj.kind} {obj.key}, which is read-only; create a new"
-        " ObjectMeta(name=...) for a child"
-    )
-
-
-def shared_metadata(obj: Object, state: str) -> TypeError:
-    """A state gave its object's metadata to a child."""
-    return TypeError(
-        f"{state} used the metadata of {obj.kind} {obj.key} for a child; create a new one: ObjectMeta(name=...)"
-    )
