@@ -44,6 +44,8 @@ _log = logging.getLogger("steersman.cache")
 _INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 #: The minimum wait, in seconds, after a 429 response, whatever its Retry-After says.
 _THROTTLED = 1.0
+#: This many versions in a row may expire without a warning: a server ends every watch of a kind whose definition changes.
+_EXPIRED_QUIETLY = 2
 #: How a server fails that does not serve at all, as after a crash.
 _LOST = frozenset[Reason]({"lost", "silent", "refused"})
 
@@ -395,13 +397,21 @@ class ListWatch:
         elif isinstance(error, Forbidden | Unauthorized):
             self._replica.deny(self.scope, error)
         text = str(error)
-        # A first failure is common and retried immediately. Warn about the second, and only once per error text.
-        if self.state.failures and text != self._warned and failure.reason != "not_served":
-            self._warned = text
+        # Texts about expired versions differ in their numbers.
+        subject = failure.reason if failure.reason == "expired" else text
+        if subject != self._warned and self._deserves_warning(failure.reason):
+            self._warned = subject
             _log.warning("cannot list or watch %s; retrying: %s", self._name, text)
         else:
             _log.debug("following %s: %s", self._name, text)
         return failure
+
+    def _deserves_warning(self, reason: Reason) -> bool:
+        """Whether a failure is more than a first one, which is common and retried immediately."""
+        state = self._stepper.after_stream(self.state, asyncio.get_running_loop().time())
+        if reason == "expired" and state.phase in {"opening", "watching"}:
+            return state.expired >= _EXPIRED_QUIETLY  # until then, the next list most likely mends it
+        return state.failures > 0 and reason != "not_served"
 
     @property
     def _name(self) -> str:

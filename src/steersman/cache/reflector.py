@@ -214,8 +214,8 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     whole: bool = False
     #: Failures since the last healthy stream.
     failures: int = 0
-    #: Whether a version has expired since then and caused an immediate relist.
-    expired: bool = False
+    #: How many versions have expired since then; the first causes an immediate relist.
+    expired: int = 0
     #: How many responses in a row said that the kind is not served.
     missing: int = 0
     opened_at: float = 0.0
@@ -276,6 +276,12 @@ class Stepper:
                 return self._probing(state, given, rng)
             case "waiting":
                 return self._go_on(state, rng)
+
+    def after_stream(self, state: State, now: float) -> State:
+        """Return the state at the end of a stream: a healthy one resets the counts of failures."""
+        if state.phase == "watching" and now - state.opened_at >= self.settings.healthy_after:
+            return replace(state, failures=0, expired=0, broken_streams=0)
+        return state
 
     # actions
 
@@ -373,13 +379,14 @@ class Stepper:
             case Ended() if state.short and not self._is_early(state, now):
                 return self._watch(state, rng)
             case Ended() | Failed():
-                if state.phase == "watching" and now - state.opened_at >= self.settings.healthy_after:
-                    state = replace(state, failures=0, expired=False, broken_streams=0)
+                state = self.after_stream(state, now)
                 if isinstance(given, Failed) and given.reason == "silent":
                     state = replace(state, silent=state.silent + 1)
-                if isinstance(given, Failed) and given.reason == "expired" and not state.expired:
-                    # The server responds, so waiting does not help: the version most likely expired during the failures.
-                    return self._sync(replace(state, failures=state.failures + 1, expired=True), rng)
+                if isinstance(given, Failed) and given.reason == "expired":
+                    state = replace(state, expired=state.expired + 1)
+                    if state.expired == 1:
+                        # The server responds, so waiting does not help: the version most likely expired during the failures.
+                        return self._sync(replace(state, failures=state.failures + 1), rng)
                 then = "probe" if isinstance(given, Ended) and self._is_early(state, now) else _after(given)
                 return self._failed(state, then, rng, _patience(given))
             case _:
