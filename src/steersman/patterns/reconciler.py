@@ -10,6 +10,7 @@ Guarantees
 - A finalizer whose clean-up is complete is not called again in the same term, or its children would return while they are deleted.
 - While the label `SUSPEND_LABEL` is set, and is not "false", nothing is applied, pruned or finalized.
 - If a state changes the identity of its object (name, uid, version), the identity is restored and the state fails.
+- A state that changes anything else of its object in memory is named once in the log (see `unwritten_changes`).
 - A reconcile writes the status at most once, and only if it changed. It reports an error there, then raises it for a retry.
 """
 
@@ -80,6 +81,7 @@ from steersman.patterns.status.conditions import (
 )
 from steersman.patterns.status.conflicts import write_unless_contested
 from steersman.patterns.status.draft import StatusDraft, Tree, unreported, wrong_status
+from steersman.patterns.unwritten_changes import UnwrittenChanges
 
 _EARLIER_NAME = "if that is an earlier name of this program, list it in Manager(formerly=...)"
 #: Seconds after which a looping object is reconciled again: longer than any delay of the loop throttle.
@@ -97,6 +99,7 @@ class MachineReconciler:
         )
         self._metrics = ReconcilerMetrics()
         self._memories = memories
+        self._unwritten = UnwrittenChanges()
         self._checked = False
 
     async def reconcile(self, ctx: Context, request: Request) -> Outcome:
@@ -108,7 +111,7 @@ class MachineReconciler:
             # A cluster-scoped child may name an owner in a namespace that another manager watches.
             return Done()
         if (lost := await lost_object(ctx, self.machine, memory, obj)) is not None:
-            if ended := await _Reconcile(self.machine, ctx, lost, metrics, memory, self._externals).end_of_lost():
+            if ended := await self._of(ctx, lost, metrics, memory).end_of_lost():
                 return ended  # as a finalizer would, the clean-up holds a later object of the same name back
             del memory.lost[request.key]
         if obj is None:
@@ -123,7 +126,10 @@ class MachineReconciler:
             self._checked = True
             if self.machine.graph.reports and (words := unreported(self.machine.kind)):
                 ctx.logger.warning("%s: %s", self.machine.kind.__name__, words)
-        return await _Reconcile(self.machine, ctx, obj, metrics, memory, self._externals).run()
+        return await self._of(ctx, obj, metrics, memory).run()
+
+    def _of(self, ctx: Context, obj: Object, metrics: MachineMetrics | None, memory: ChildMemory) -> _Reconcile:
+        return _Reconcile(self.machine, ctx, obj, metrics, memory, self._externals, self._unwritten)
 
     def pending(self, ctx: Context, request: Request) -> tuple[ChildIdentity, ...]:
         """The children that no state declares anymore and that the next complete reconcile deletes."""
@@ -160,6 +166,7 @@ class _Reconcile:
         metrics: MachineMetrics | None,
         memory: ChildMemory,
         externals: tuple[External[Any, Any], ...],
+        unwritten: UnwrittenChanges,
     ) -> None:
         self._machine = machine
         self._graph = machine.graph
@@ -168,6 +175,7 @@ class _Reconcile:
         self._metrics = metrics
         self._memory = memory
         self._externals = externals
+        self._unwritten = unwritten
         self._finalizers = machine.finalizers(ctx.client.field_managers)
         self._visits: list[Visit] = []
         #: The declared children, each with its state.
@@ -299,10 +307,11 @@ class _Reconcile:
             namespace_ends=namespace_ends,
             owner_is_gone=owner_is_gone,
         )
-        identity = Identity(self._obj)
+        identity, before = Identity(self._obj), self._unwritten.before(self._obj, name)
         with AwaitCheck():
             returned: object = await function(self._obj, outputs)
         identity.check(self._obj, name, (output.child for output in outputs.declared))
+        await self._unwritten.check(self._ctx, self._obj, name, before)
         result = await apply_outputs(self._ctx, self._obj, outputs, self._memory, labels=self._machine.labels_states)
         self._applied.update(child.uid for child in result.children)
         record_changes(self._ctx, self._obj, result)
