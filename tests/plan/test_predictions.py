@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from itertools import product
 from random import Random  # noqa: TID251 - seeded by the test
 from typing import Any, TypeAlias
 
@@ -13,6 +14,7 @@ from samples import portions
 from steersman import (
     Context,
     Done,
+    Key,
     Manager,
     MergePatch,
     Next,
@@ -26,13 +28,14 @@ from steersman import (
     generates,
     reconciles,
 )
+from steersman.controller import TerminalError
 from steersman.errors import ApiError
-from steersman.kinds.core_v1 import ConfigMap, Secret, Service, ServicePort, ServiceSpec
+from steersman.kinds.core_v1 import ConfigMap, Namespace, Secret, Service, ServicePort, ServiceSpec
 from steersman.objects import tree_of
-from steersman.patterns import StateMachine, child, finalizer, state
+from steersman.patterns import Goto, StateMachine, child, finalizer, state
 from steersman.plan import Plan, plan_changes
 
-RUNS = portions.count(sample=3, of=125)
+RUNS = portions.count(sample=2, of=125)
 SEED = portions.seed_of("predictions")
 NAMES = ("x", "y", "z")
 PARTS = [f"{name}-{number}" for name in NAMES for number in range(3)]
@@ -45,6 +48,11 @@ class ThingSpec(Spec):
     data: str = "a"
     second: bool = True
     stuck: bool = False
+    #: How many ConfigMaps are in another namespace.
+    far: int = 1
+    #: The name of the state that waits, fails or ends the reconcile, and how.
+    stops: str = ""
+    how: str = "wait"
 
 
 class Thing(Resource[ThingSpec, Status], group="predicted.plan.test.steersman.dev", version="v1"):
@@ -150,6 +158,91 @@ def bare(release: int) -> Manager:
     return manager
 
 
+def far_of(thing: Thing, release: int) -> list[Any]:
+    """The ConfigMaps that a release declares in another namespace."""
+    at = f"{thing.key.namespace}-far"
+    labels = {"release": str(release)} if release > 1 else None
+    return [
+        ConfigMap(
+            metadata=ObjectMeta(name=f"{thing.key.name}-{number}", namespace=at, labels=labels),
+            data={"d": thing.spec.data},
+        )
+        for number in range(thing.spec.far)
+    ]
+
+
+def far(release: int) -> Manager:
+    @generates(Thing, children=(child(ConfigMap, across_namespaces=True), Secret, Service), name="thing")
+    def things(thing: Thing) -> list[Any]:
+        return [*far_of(thing, release), *parts_of(thing, release)]
+
+    return _added(things)
+
+
+def near(release: int) -> Manager:
+    """Release 3 has no children in another namespace anymore."""
+    return far(release) if release < 3 else generator(release)
+
+
+def ended(thing: Thing, name: str) -> Any:
+    """The step of a state that the object stops; None for the others."""
+    if thing.spec.stops != name:
+        return None
+    if thing.spec.how == "error":
+        raise TerminalError(f"{name} fails")
+    return Done() if thing.spec.how == "done" else Wait(f"{name} waits")
+
+
+def states(release: int, *, ordered: bool) -> Manager:
+    """Four states; release 3 moves a child of the third from another namespace."""
+
+    class Things(
+        StateMachine[Thing],
+        children=(child(ConfigMap, across_namespaces=True), Secret, Service),
+        name="thing",
+        finalizer="example.com/thing",
+        ordered_deletion=ordered,
+    ):
+        @state(condition="FarReady")
+        async def far(self, thing: Thing, out: Outputs) -> Next | Wait:
+            for each in far_of(thing, release):
+                out.apply(each, adopt=release == 2)
+            return ended(thing, "far") or Next()
+
+        @state(condition="PartsReady", to=("moved", "last"))
+        async def parts(self, thing: Thing, out: Outputs) -> Next | Goto | Wait | Done:
+            for each in parts_of(thing, release):
+                out.apply(each, recreate=True, prune=release != 2 or thing.spec.second)
+            return ended(thing, "parts") or (Goto("last") if thing.spec.second else Next())
+
+        @state(condition="MovedReady")
+        async def moved(self, thing: Thing, out: Outputs) -> Next | Wait | Done:
+            at = thing.key.namespace if release == 3 else f"{thing.key.namespace}-far"
+            out.apply(ConfigMap(metadata=ObjectMeta(name=f"{thing.key.name}-moved", namespace=at)))
+            return ended(thing, "moved") or Next()
+
+        @state(condition="LastReady")
+        async def last(self, thing: Thing, out: Outputs) -> Done | Wait:
+            out.apply(ConfigMap(metadata=ObjectMeta(name=f"{thing.key.name}-two"), data={"r": str(release)}))
+            return ended(thing, "last") or Done()
+
+        @finalizer
+        async def clean_up(self, thing: Thing, out: Outputs) -> Done | Wait:
+            if thing.spec.stuck:
+                out.apply(ConfigMap(metadata=ObjectMeta(name=f"{thing.key.name}-end")))
+            return ended(thing, "clean_up") or Done()
+
+    return _added(Things())
+
+
+def ordered(release: int) -> Manager:
+    return states(release, ordered=True)
+
+
+def unordered(release: int) -> Manager:
+    return states(release, ordered=False)
+
+
 def _added(operator: Any) -> Manager:
     manager = Manager(name="predictions")
     manager.add(operator)
@@ -161,6 +254,10 @@ SHAPES: dict[str, Callable[[int], Manager]] = {
     "machine": machine,
     "claims": claims,
     "bare": bare,
+    "far": far,
+    "near": near,
+    "ordered": ordered,
+    "unordered": unordered,
 }
 
 
@@ -172,12 +269,17 @@ def random_spec(chance: Random) -> ThingSpec:
         data=chance.choice("ab"),
         second=chance.random() < 0.6,
         stuck=chance.random() < 0.2,
+        far=chance.randrange(3),
+        stops=chance.choice(("", "", "", "far", "parts", "moved", "last", "clean_up")),
+        how=chance.choice(("wait", "error", "done")),
     )
 
 
-async def disturb(client: Any, chance: Random) -> None:
+async def disturb(client: Any, chance: Random, namespaces: Sequence[str]) -> None:
     """Do one of the things that happen to a cluster while no operator runs."""
     name, part = chance.choice(NAMES), chance.choice([*PARTS, *(f"bare-{each}" for each in PARTS)])
+    at = chance.choice(namespaces)
+    key = Key(at, part)
     spec = random_spec(chance)
     owner = part.removeprefix("bare-").partition("-")[0]
     changes: list[Callable[[], Any]] = [
@@ -187,26 +289,29 @@ async def disturb(client: Any, chance: Random) -> None:
         lambda: client.create(Thing(metadata=ObjectMeta(name=name), spec=spec)),
         lambda: client.patch(Thing, name, MergePatch({"metadata": {"labels": {"steersman.dev/suspend": "true"}}})),
         lambda: client.patch(Thing, name, MergePatch({"status": {"conditions": []}}), subresource="status"),
-        lambda: client.delete(ConfigMap, part),
-        lambda: client.patch(ConfigMap, part, MergePatch({"data": {"d": "drift", "e": "x"}})),
-        lambda: client.patch(ConfigMap, part, MergePatch({"metadata": {"ownerReferences": None}})),
-        lambda: client.patch(ConfigMap, part, MergePatch({"metadata": {"finalizers": ["example.com/held"]}})),
-        lambda: client.patch(ConfigMap, part, MergePatch({"metadata": {"labels": {"thing": name}}})),
-        lambda: client.create(ConfigMap(metadata=ObjectMeta(name=part, labels={"thing": name, "of": owner}))),
-        lambda: client.create(ConfigMap(metadata=ObjectMeta(name=part))),
+        lambda: client.delete(ConfigMap, key),
+        lambda: client.patch(ConfigMap, key, MergePatch({"data": {"d": "drift", "e": "x"}})),
+        lambda: client.patch(ConfigMap, key, MergePatch({"metadata": {"ownerReferences": None}})),
+        lambda: client.patch(ConfigMap, key, MergePatch({"metadata": {"finalizers": ["example.com/held"]}})),
+        lambda: client.patch(ConfigMap, key, MergePatch({"metadata": {"labels": {"steersman.dev/owner-uid": None}}})),
+        lambda: client.patch(ConfigMap, key, MergePatch({"metadata": {"labels": {"thing": name}}})),
+        lambda: client.create(
+            ConfigMap(metadata=ObjectMeta(name=part, namespace=at, labels={"thing": name, "of": owner}))
+        ),
+        lambda: client.create(ConfigMap(metadata=ObjectMeta(name=part, namespace=at))),
     ]
     with suppress(ApiError):  # there is no such object, or there is one already
         await chance.choice(changes)()
 
 
-#: By kind and name: the uid, the object without bookkeeping, and the status without times.
+#: By kind and key: the uid, the object without bookkeeping, and the status without times.
 State: TypeAlias = dict[tuple[str, str], tuple[str, Any, Any]]
 _NOISE = ("resourceVersion", "managedFields", "generation", "creationTimestamp")
 
 
-async def state_of(client: Any, namespace: str) -> State:
+async def state_of(client: Any, namespaces: Sequence[str]) -> State:
     found: State = {}
-    for kind in KINDS:
+    for kind, namespace in product(KINDS, namespaces):
         for each in await client.list(kind, namespace=namespace):
             tree = tree_of(each)
             metadata = tree["metadata"]
@@ -220,7 +325,7 @@ async def state_of(client: Any, namespace: str) -> State:
                 {name: value for name, value in one.items() if name not in ("lastTransitionTime", "observedGeneration")}
                 for one in status.get("conditions") or ()
             ]
-            found[kind.__name__, metadata["name"]] = (metadata.pop("uid"), tree, {**status, "conditions": conditions})
+            found[kind.__name__, str(each.key)] = (metadata.pop("uid"), tree, {**status, "conditions": conditions})
     return found
 
 
@@ -243,11 +348,21 @@ def done(before: State, after: State) -> dict[tuple[str, str], set[str]]:
     return {key: actions for key, actions in found.items() if actions}
 
 
+def collected(before: State, after: State) -> set[tuple[str, str]]:
+    """What the garbage collector deletes after the operator: a plan does not show the work of other controllers."""
+    gone = {before[key][0] for key in before.keys() - after.keys()}
+    return {
+        key
+        for key in before.keys() - after.keys()
+        if any(owner["uid"] in gone for owner in before[key][1]["metadata"].get("ownerReferences") or ())
+    }
+
+
 def predicted(plan: Plan) -> dict[tuple[str, str], set[str]]:
     found: dict[tuple[str, str], set[str]] = {}
     for each in plan.changes:
         if each.action != "deleteWhenReady":
-            found.setdefault((each.kind, each.name), set()).add(each.action)
+            found.setdefault((each.kind, str(each.key)), set()).add(each.action)
     for actions in found.values():
         if actions & {"create", "delete"}:
             actions.discard("status")
@@ -259,24 +374,28 @@ def predicted(plan: Plan) -> dict[tuple[str, str], set[str]]:
 async def test_what_is_predicted_is_done(control_plane, shape: str, number: int) -> None:
     chance = Random(f"{SEED}/{shape}/{number}")
     client, at, make = control_plane.client, control_plane.namespace, SHAPES[shape]
+    both = (at, f"{at}-far")
     await control_plane.install(Thing)
+    await client.create(Namespace(metadata=ObjectMeta(name=both[1])))
     for name in NAMES:
         if chance.random() < 0.8:
             await client.create(Thing(metadata=ObjectMeta(name=name), spec=random_spec(chance)))
     for _ in range(chance.randrange(4)):
-        await disturb(client, chance)
+        await disturb(client, chance, both)
     if chance.random() < 0.8:
         async with control_plane.running(make(chance.choice((1, 1, 2)))) as operator:
             await operator.drained()
     for _ in range(chance.randrange(8)):
-        await disturb(client, chance)
+        await disturb(client, chance, both)
     await control_plane.settled()
 
     release = chance.choice((1, 2, 3))
-    before = await state_of(client, at)
+    before = await state_of(client, both)
     plan = await plan_changes(make(release), client, namespaces=[at])
-    assert await state_of(client, at) == before
-    assert (plan.failed, plan.rejected) == ((), ())
+    assert await state_of(client, both) == before
+    assert ([each for each in plan.failed if "TerminalError" not in each.message], plan.rejected) == ([], ())
     async with control_plane.running(make(release)) as operator:
         await operator.drained()
-    assert predicted(plan) == done(before, await state_of(client, at))
+    after, expected = await state_of(client, both), predicted(plan)
+    others = collected(before, after) - expected.keys()
+    assert expected == {key: actions for key, actions in done(before, after).items() if key not in others}
