@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from conformance.boats import ANYTHING, BOATS, TABLE, Tree, boat, installed, obj, version
-from conformance.scenario import Close, frames, get, post, scenario, watch
+from conformance.boats import ANYTHING, BOATS, CRD, CRDS, TABLE, Tree, boat, crd, installed, obj, version
+from conformance.scenario import Close, Until, delete, frames, get, post, scenario, watch
 
 SPEC: Tree = {
     "name": "sloop", "masts": 2, "nothing": None, "fast": True, "speed": 1.5, "cost": 1234567.5, "": {"": "blank"}, "empty": [],
@@ -64,6 +64,13 @@ def shown(name: str, paths: list[str], **more: Any) -> Any:
 
 
 SCENARIOS = [
+    scenario(
+        "of-definitions", "Kinds, Table",
+        post(CRDS, crd(scope="Cluster"), dryRun="All", accept=TABLE),
+        post(CRDS, crd(version(), version("v2", storage=False), version("v1beta1", storage=False, served=False), names={"shortNames": ["bo", "bt"]}), focus=lambda tree: tree["kind"]),
+        Until(get(BOATS), 200), get(CRD, accept=TABLE), delete(CRD, focus=lambda tree: tree["kind"]),
+        get(CRDS, fieldSelector="metadata.name=none", accept=TABLE),
+    ),
     *(
         scenario(
             f"last-{type_}-column-named-{name.lower().replace(' ', '-')}", "Table, Bookmarks",

@@ -110,9 +110,10 @@ class TableForm(Form):
     def page(self, records: Iterable[Record], meta: ListMetadata) -> bytes:
         """A table of many rows."""
         printed = super().page(records, meta)
-        if not _is_created(self.definition, columns_of(self.definition)[-1]) or not printed.endswith(_NO_ROWS):
+        is_created = (_is_created(self.definition, column) for column in columns_of(self.definition))
+        if not any(is_created) or not printed.endswith(_NO_ROWS):
             return printed
-        # kube-apiserver prints null for kinds without their own columns.
+        # kube-apiserver prints null for kinds without their own columns, and for definitions.
         return printed.removesuffix(b"[]}\n") + b"null}\n"
 
     def bookmark(self, revision: int, *, ends_initial: bool) -> bytes:

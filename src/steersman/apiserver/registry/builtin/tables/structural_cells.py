@@ -357,12 +357,31 @@ def _amounts(current: Tree, target: Tree, field: str) -> str:
 
 
 #: The function that computes the cells of a kind.
+def _definition(obj: Tree) -> list[Any]:
+    spec, status = subtree(obj, "spec"), subtree(obj, "status")
+    served = [one for one in items(spec, "versions") if one.get("served")]
+    versions = sorted(f"{one['name']}(storage)" if one.get("storage") else one["name"] for one in served)
+    names = inner(spec, "names")
+    conditions = items(status, "conditions")
+    return [
+        name(obj),
+        spec.get("scope", ""),
+        ",".join(versions),
+        metadata(obj).get("creationTimestamp", ""),
+        spec.get("group", ""),
+        names.get("kind", ""),
+        ",".join(items(names, "shortNames")),
+        any(one.get("type") == "Established" and one.get("status") == "True" for one in conditions),
+    ]
+
+
 ROWS: Mapping[str, Callable[[Tree], list[Any]]] = {
     "CertificateSigningRequest": _certificate_signing_request,
     "ClusterTrustBundle": _cluster_trust_bundle,
     "ComponentStatus": _component_status,
     "CSIDriver": _csi_driver,
     "CSINode": _csi_node,
+    "CustomResourceDefinition": _definition,
     "DeviceTaintRule": _device_taint_rule,
     "Endpoints": _endpoints,
     "EndpointSlice": _endpoint_slice,
