@@ -49,4 +49,3 @@ async def test_random_applies_and_updates_leave_what_they_leave_on_the_engine(
     assert sum(play.conflicts for play in played) > steps / 50
     if steps >= 1000:  # rare: a sample may have none
         assert sum(play.refused for play in played) > 0
-        assert sum(play.forgotten for play in played) > 0
