@@ -144,6 +144,11 @@ manager.add(rig)
 """
 
 
+def is_established(crd: CustomResourceDefinition) -> bool:
+    conditions = crd.status.conditions if crd.status is not None else None
+    return any(each.type == "Established" and each.status == "True" for each in conditions or [])
+
+
 async def test_an_operator_runs_on_the_image(podman, image, tmp_path):
     """A file is copied into a second image; it runs with the restrictions of the first."""
     (tmp_path / "boats.py").write_text(OPERATOR, encoding="utf-8")
@@ -156,7 +161,7 @@ async def test_an_operator_runs_on_the_image(podman, image, tmp_path):
         with podman.container(*beside, operator, "--install-crds") as name:
             kubeconfig = kubeconfig_of(podman, server, tmp_path)
             async with Client.connect(kubeconfig=kubeconfig, field_manager="tests") as client:
-                await has(client, CustomResourceDefinition, "boats.image.example.com", within=60)
+                await has(client, CustomResourceDefinition, "boats.image.example.com", is_established, within=60)
                 await client.create(Unstructured(BOAT))
                 try:
                     await has(client, ConfigMap, "default/a", has={"data": {"masts": "3"}}, within=60)
