@@ -1,7 +1,7 @@
 """Numbers as kube-apiserver judges them: bounds, multiples and the ranges of formats.
 
 The server holds a bound as a 64-bit float and a whole number as a 64-bit integer, and compares in the type of the
-value. So ``minimum: 0.5`` admits the literal ``0``, and ``0.29`` is not a multiple of ``0.01``. Agreement with the
+value. So ``minimum: 0.5`` admits the literal ``0``, and ``2.000000001`` is an integer. Agreement with the
 server matters more than arithmetic here: the server stores what this module admits, and rejects what it rejects.
 """
 
@@ -23,13 +23,14 @@ _INTEGER_BITS = {"int32": 32}
 
 
 def is_whole(value: float) -> bool:
-    """Whether the server treats a float as a whole number: exact, or a hair above one."""
+    """Whether the server treats a float as a whole number: exact, or a hair away from one."""
     if not math.isfinite(value) or abs(value) > _SAFE_INTEGER:
         return False
-    if value == math.trunc(value):
-        return True
-    below = math.floor(value)
-    return below > 0 and (value - below) / (value + below) < _RELATIVE_ERROR
+    size = abs(value)
+    rounded = math.floor(size)
+    if size - rounded >= 0.5:
+        rounded += 1
+    return size == rounded or abs(size - rounded) < _RELATIVE_ERROR * rounded
 
 
 def as_read(value: Any) -> Any:
