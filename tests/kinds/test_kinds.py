@@ -94,6 +94,7 @@ def test_every_stable_group_is_there() -> None:
         "resource.k8s.io/v1",
         "scheduling.k8s.io/v1",
         "storage.k8s.io/v1",
+        "storagemigration.k8s.io/v1",
         "v1",
     }
 
