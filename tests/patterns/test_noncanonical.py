@@ -5,7 +5,9 @@ from patterns.declaring import own, reconciling
 from patterns.noncanonical_forms import forms
 
 from steersman import Kind, MergePatch, ObjectMeta, Unstructured
+from steersman.kinds.core_v1 import ConfigMap
 from steersman.kinds.rbac_v1 import RoleBinding, RoleRef, Subject
+from steersman.objects import OwnerReference
 from steersman.patterns import child
 
 pytestmark = pytest.mark.both_servers("the server normalizes values")
@@ -43,6 +45,13 @@ def binding(name, *users):
         role_ref=RoleRef(api_group="rbac.authorization.k8s.io", kind="Role", name="reader"),
         subjects=[Subject(kind="User", name=user) for user in users],
     )
+
+
+def plain_binding(name):
+    """The server stores it as it is declared."""
+    subject = Subject(kind="ServiceAccount", name="runner", namespace="web")
+    role = RoleRef(api_group="rbac.authorization.k8s.io", kind="Role", name="reader")
+    return RoleBinding(metadata=ObjectMeta(name=name), role_ref=role, subjects=[subject])
 
 
 def declare(*children):
@@ -86,3 +95,36 @@ async def test_children_that_are_written_at_the_same_time_all_say_what_they_were
         assert [MARK in each.object.metadata.annotations for each in made.result.children] == [True] * 4
     async with reconciling(client, home, (RoleBinding,)) as stage:  # as after a restart
         assert (await stage.run(declare(*bindings))).writes == []
+
+
+async def test_a_child_that_differs_from_many_others_is_recognized_after_a_restart(client, home):
+    """The server stores most children of the kind as declared; the one that it normalizes must not be written again."""
+    plain = [plain_binding(f"plain-{number}") for number in range(5)]
+    async with reconciling(client, home, (RoleBinding,)) as stage:
+        assert (await stage.run(declare(*plain))).writes == [f"PATCH plain-{number}" for number in range(5)]
+        added = await stage.run(declare(*plain, binding("odd", "jane")))
+        assert added.writes == ["PATCH odd", "PATCH odd"]  # the second adds the annotation
+    async with reconciling(client, home, (RoleBinding,)) as stage:  # as after a restart
+        assert (await stage.run(declare(*plain, binding("odd", "jane")))).writes == []
+
+
+async def test_a_child_without_declared_fields_is_recognized_after_a_restart(client, home, namespace):
+    """Another program created the child: it gets no mark, so the operator owns no field of it."""
+    other = client.with_transport(lambda inner: inner, field_manager="another-program")
+    owner = OwnerReference(
+        api_version=home.api_version, kind="Site", name="home", uid=home.metadata.uid, controller=True
+    )
+    for name in ("late", "early"):
+        await other.create(
+            ConfigMap(metadata=ObjectMeta(name=name, namespace=namespace, owner_references=[owner]), data={"a": "b"})
+        )
+        async with reconciling(client, home, (ConfigMap,)) as stage:
+            await stage.seen(ConfigMap, name)
+            await stage.run(declare(ConfigMap(metadata=ObjectMeta(name=name))))
+            assert (await stage.run(declare(ConfigMap(metadata=ObjectMeta(name=name))))).writes == []
+    children = [ConfigMap(metadata=ObjectMeta(name=name)) for name in ("late", "early")]
+    async with reconciling(client, home, (ConfigMap,)) as stage:  # as after a restart
+        assert (await stage.run(declare(*children))).writes == []
+    for each in children:
+        live = await client.get(ConfigMap, (namespace, each.metadata.name))
+        assert MARK not in (live.metadata.annotations or {})

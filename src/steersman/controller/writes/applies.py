@@ -25,7 +25,17 @@ from msgspec import structs
 
 from steersman.cache import Informer, StoredObject, StoredView
 from steersman.client import Intent
-from steersman.objects import GroupVersionKind, Key, Object, Resource, Unstructured, has_status_subresource, raw_bytes
+from steersman.objects import (
+    GroupVersionKind,
+    Key,
+    Object,
+    Resource,
+    Unstructured,
+    has_status_subresource,
+    raw_bytes,
+    resource_version_of,
+    uid_of,
+)
 from steersman.patches import FieldSet, MergeSchema, PatchError, applied_set, changes_nothing, projection
 
 #: Objects whose last apply is remembered.
@@ -56,6 +66,8 @@ class _Known(msgspec.Struct, frozen=True, gc=False):
     settled: bool = True
     #: A digest of the inputs of the intent: with the same inputs, it need not be built again.
     token: bytes = b""
+    #: Whether the server's answer to the apply does not hold the intent unchanged.
+    normalized: bool = False
 
 
 class _Schema(NamedTuple):
@@ -99,12 +111,15 @@ class Applies:
         elif known is not None and known.resource_version == seen.resource_version:
             self._remember(place, structs.replace(known, token=intent.token))
         else:
-            result = b""
+            result, normalized = b"", False
             if known is not None and known.result and known.result == _result(intent, seen):
-                result = known.result
+                result, normalized = known.result, known.normalized
             elif not (_says_the_same(intent, seen) or _holds(intent, seen)):
                 return None
-            self._remember(place, _Known(seen.uid, seen.resource_version, epoch, digest, result, token=intent.token))
+            known = _Known(
+                seen.uid, seen.resource_version, epoch, digest, result, token=intent.token, normalized=normalized
+            )
+            self._remember(place, known)
         self.unsent += 1
         return seen.raw
 
@@ -160,10 +175,15 @@ class Applies:
         # With a doubt, the answer may be from before the server was restored: its version may name another state now.
         if stored is None or stored.partial or informer.overlay.doubts(intent.key):
             return
-        place, digest, result = _place(intent), _digest(intent.body), _result(intent, stored)
+        place, digest = _place(intent), _digest(intent.body)
+        holds = _holds(intent, stored)
+        result = b"" if holds else _result(intent, stored)
         before = self._known.get(place)
-        settled = not _has_empty(intent.body) or (
-            before is not None and (before.uid, before.intent, before.result) == (stored.uid, digest, result)
+        settled = (
+            holds
+            or not _has_empty(intent.body)
+            or (before is not None and (before.uid, before.intent, before.result) == (stored.uid, digest, result))
+            or _says_the_same(intent, stored)
         )
         known = _Known(
             stored.uid,
@@ -171,13 +191,20 @@ class Applies:
             informer.overlay.epoch,
             digest,
             result,
-            settled or _says_the_same(intent, stored) or _holds(intent, stored),
+            settled,
             intent.token,
+            not holds,
         )
         self._remember(place, known)
 
     def is_written_otherwise(self, intent: Intent, obj: Object | Unstructured) -> bool:
-        """Whether the server normalized an intent so that a later process would not recognize it."""
+        """Whether the server normalized an intent so that a later process would not recognize it.
+
+        ``obj`` is the server's answer to the apply. `applied` has compared it already, unless the answer is in doubt.
+        """
+        known = self._known.get(_place(intent))
+        if known is not None and (known.uid, known.resource_version) == (uid_of(obj), resource_version_of(obj)):
+            return known.normalized and _schema_of(intent.kind, intent.declared) is not None
         informer, raw = self._informer_of(intent.kind), raw_bytes(obj)
         stored = None if informer is None or raw is None else informer.intake.admit_answer(raw)
         if stored is None or stored.partial or _schema_of(intent.kind, intent.declared) is None:
@@ -241,24 +268,19 @@ def _entries(managed: bytes) -> list[_Entry]:
 
 
 def _owned(intent: Intent, stored: StoredObject) -> Tree | None:
-    """The fields of our own entry for this endpoint; None if the cache has none."""
+    """The fields of our own entry for this endpoint: none without an entry; None if it is one of another version."""
     if not stored.managed_fields:
-        return None
+        return {}
     for entry in _entries(stored.managed_fields):
-        if (
-            entry.operation == "Apply"
-            and entry.manager == intent.manager
-            and entry.subresource == intent.subresource
-            and entry.api_version == intent.kind.api_version
-        ):
-            return entry.fields_v1
-    return None
+        if entry.operation == "Apply" and entry.manager == intent.manager and entry.subresource == intent.subresource:
+            return entry.fields_v1 if entry.api_version == intent.kind.api_version else None
+    return {}
 
 
 def _result(intent: Intent, stored: StoredObject) -> bytes:
     """The applied fields of an object with their ownership, encoded; empty if they cannot be determined."""
     owned = _owned(intent, stored)
-    if owned is None:
+    if not owned:
         return b""
     live: Tree = msgspec.json.decode(stored.raw)
     result = [owned, projection(live, owned)]

@@ -6,7 +6,8 @@ Children of such kinds carry the hash of the intent that they were made from. Th
 Guarantees
 - Only children of kinds that the server was seen to normalize carry the annotation, and all that are written from then
   on do: also those whose write was on its way.
-- It costs one more request for the first child of a kind and those written at the same time, and none for later ones.
+- Every write is examined until then: the first child that the server normalizes may come after many that it does not.
+- It costs one more request for that child and those written at the same time, and none for later ones.
 """
 
 from __future__ import annotations
@@ -18,31 +19,20 @@ import msgspec
 from steersman.controller import INTENT_ANNOTATION
 from steersman.objects import GroupKind, Object, Unstructured, replace, tree_of
 
-#: The number of children examined per kind: children of one controller are much alike.
-_LOOKED_AT = 3
-
 
 class NormalizedKinds:
     """What one controller has learned about the normalization of its kinds."""
 
     def __init__(self) -> None:
         self._normalized: set[GroupKind] = set()
-        self._plain: dict[GroupKind, int] = {}
 
     def is_normalized(self, kind: GroupKind) -> bool:
         """Whether children of a kind carry the annotation."""
         return kind in self._normalized
 
-    def is_undecided(self, kind: GroupKind) -> bool:
-        """Whether to examine another child of the kind."""
-        return kind not in self._normalized and self._plain.get(kind, 0) < _LOOKED_AT
-
-    def learn(self, kind: GroupKind, *, normalized: bool) -> None:
-        """Record the result for one child."""
-        if normalized:
-            self._normalized.add(kind)
-        else:
-            self._plain[kind] = self._plain.get(kind, 0) + 1
+    def learn(self, kind: GroupKind) -> None:
+        """Record that the server normalized a child of the kind."""
+        self._normalized.add(kind)
 
 
 def has_intent_annotation(raw: bytes) -> bool:

@@ -186,8 +186,8 @@ class _Apply:
             return done
         obj, change = done
         kind, kinds = work.output.identity.kind, work.memory.normalized_kinds
-        if work.sent and kinds.is_undecided(kind):
-            kinds.learn(kind, normalized=client.writes_otherwise(_prepared(work), obj))
+        if work.sent and not work.is_normalized and client.writes_otherwise(_prepared(work), obj):
+            kinds.learn(kind)
         # also after the write of another child, sent at the same time, has shown it
         if work.sent and kinds.is_normalized(kind) and await self._note(client, work):
             obj = await client.send_apply(_prepared(work))
