@@ -378,6 +378,18 @@ def test_a_name_where_several_are_asked_for():
     )
 
 
+def test_a_method_where_its_name_is_needed():
+    words = '@state(condition="StorageReady"): to= needs the names of states; write to=("storage"'
+    storage, primary = Cluster.storage, Cluster.primary
+    assert refused(lambda: state(condition="StorageReady", to=storage)) == f"{words},)"  # type: ignore[arg-type]
+    assert refused(lambda: state(condition="StorageReady", to=(storage,))) == f"{words},)"  # type: ignore[arg-type]
+    both = refused(lambda: state(condition="StorageReady", to=(storage, primary)))  # type: ignore[arg-type]
+    assert both == f'{words}, "primary")'
+    words = 'Goto({}): the name of a method names its state; write Goto("{}")'
+    assert refused(lambda: Goto(Cluster().storage)) == words.format("storage", "storage")  # type: ignore[arg-type]
+    assert refused(lambda: Goto(None)) == words.format("None", "storage")  # type: ignore[arg-type]
+
+
 def test_a_state_without_a_condition():
     assert refused(lambda: state(condition=lambda: None)) == (  # type: ignore[arg-type]
         '@state needs the name of its condition: write @state(condition="StorageReady")'

@@ -96,6 +96,11 @@ def state(
         raise TypeError('@state needs the name of its condition: write @state(condition="StorageReady")')
     if isinstance(to, str):
         raise TypeError(f'@state(condition="{condition}"): to= must be a tuple of names; write to=("{to}",)')
+    given: tuple[object, ...] = (to,) if callable(to) else tuple(to)
+    if any(not isinstance(each, str) for each in given):
+        names = ", ".join(f'"{getattr(each, "__name__", each)}"' for each in given)
+        names += "," if len(given) == 1 else ""
+        raise TypeError(f'@state(condition="{condition}"): to= needs the names of states; write to=({names})')
     mark = _Mark(finalizer=False, condition=condition, to=tuple(to))
 
     def decorate(method: Any, _of: object = None, /) -> Any:

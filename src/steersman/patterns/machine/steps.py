@@ -40,6 +40,13 @@ def _check_after(after: object) -> None:
         )
 
 
+def _check_state(state: object) -> None:
+    if not isinstance(state, str):
+        name = getattr(state, "__name__", None)
+        shown, instead = (name, name) if isinstance(name, str) else (f"{state!r:.100}", "storage")
+        raise TypeError(f'Goto({shown}): the name of a method names its state; write Goto("{instead}")')
+
+
 class Answer(msgspec.Struct, frozen=True):
     """What an `External` reports about its object. It is not a step: a state turns it into one."""
 
@@ -64,6 +71,9 @@ class Goto(msgspec.Struct, frozen=True):
 
     state: str
     wait: bool = True
+
+    def __post_init__(self) -> None:
+        _check_state(self.state)
 
 
 class Wait(msgspec.Struct, frozen=True):
