@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from samples.shops import OldItem, OldShop, OldShopSpec, Shop, ShopSpec, old_shops
-from steersman import Manager, MergePatch, ObjectMeta
+from steersman import Manager, MergePatch, ObjectMeta, Unstructured
 from steersman.errors import Conflict
+from steersman.kinds.autoscaling_v2 import HorizontalPodAutoscaler
 
 OPERATORS = "me", "other"
 
@@ -42,6 +43,36 @@ async def test_a_manager_moves_to_another_version(plane, first, second):
         assert (shop.spec.host, shop.spec.replicas, shop.metadata.labels) == ("c.org", 5, {"team": "tea"})
         assert "a" not in (shop.metadata.annotations or {})
         assert versions(shop) == {type(second()).gvk().version}
+
+
+SCALED = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
+MEMORY = {"name": "memory", "target": {"type": "Utilization", "averageUtilization": 60}}
+
+
+def autoscaler(version, **spec):
+    metadata = {"name": "web"}
+    spec |= {"maxReplicas": 5, "scaleTargetRef": SCALED}
+    kind = "HorizontalPodAutoscaler"
+    return Unstructured({"apiVersion": f"autoscaling/{version}", "kind": kind, "metadata": metadata, "spec": spec})
+
+
+async def test_metrics_that_a_manager_gives_up_by_another_version_stay(plane):
+    """``v1`` has a field for one metric, ``v2`` one list for all: only an apply in ``v2`` gives up the others."""
+    client = plane.client_with(field_manager="me")
+
+    async def metrics():
+        return [each.resource.name for each in (await client.get(HorizontalPodAutoscaler, "web")).spec.metrics or ()]
+
+    memory = autoscaler("v2", metrics=[{"type": "Resource", "resource": MEMORY}])
+    cpu = {"targetCPUUtilizationPercentage": 70}
+    await client.apply(memory)
+    await client.apply(autoscaler("v1", **cpu))
+    assert await metrics() == ["memory", "cpu"]
+    await client.delete(HorizontalPodAutoscaler, "web")
+    await client.apply(memory)
+    await client.apply(autoscaler("v2"))
+    await client.apply(autoscaler("v1", **cpu))
+    assert await metrics() == ["cpu"]
 
 
 @pytest.mark.parametrize(("first", "second"), [(old, new), (new, old)])
