@@ -28,7 +28,7 @@ from steersman.cache.informer import Informer as Informer
 from steersman.cache.intake import KindOptions as KindOptions, Transform as Transform
 from steersman.cache.object_events import EventType as EventType, ObjectEvent as ObjectEvent
 from steersman.cache.overlay import Overlay as Overlay
-from steersman.cache.reader import CacheReader as CacheReader, as_selector as as_selector
+from steersman.cache.reads.reader import CacheReader as CacheReader, as_selector as as_selector
 from steersman.cache.reflector import Settings as Settings
 from steersman.cache.statistics import (
     InformerStatistics as InformerStatistics,

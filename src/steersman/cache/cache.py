@@ -22,7 +22,7 @@ from steersman.aio import Supervisor
 from steersman.cache.indexes import IndexFunction
 from steersman.cache.informer import Informer, InformerStatistics
 from steersman.cache.intake import KindOptions, shows_removal
-from steersman.cache.reader import CacheReader
+from steersman.cache.reads.reader import CacheReader
 from steersman.cache.reflector import Settings
 from steersman.cache.store import UnknownIndex
 from steersman.client import Client, KindScope
@@ -238,6 +238,7 @@ class Cache:
                 kind,
                 options=self._informer_options(kind),
                 shards=self._informer_shards(kind),
+                divided=self._is_divided(kind),
                 settings=self._settings,
                 on_restore=self._on_restore,
                 on_recovery=self._on_recovery,
@@ -279,6 +280,11 @@ class Cache:
         """The shard of a kind's informer; None for all objects. A subclass may cache a shard."""
         del kind
         return None
+
+    def _is_divided(self, kind: type[Any] | Kind) -> bool:
+        """Whether an informer follows only the ranges that it gains. A subclass may divide kinds."""
+        del kind
+        return False
 
     async def key(self, kind: type[Any] | Kind, key: Key | str | tuple[str, str]) -> Key:
         """Resolve a key as the client does: a bare name is in the client's namespace."""

@@ -117,14 +117,15 @@ class Replacement:
     def __init__(
         self,
         before: Contents,
-        scope: str,
+        covers: Callable[[Key], bool],
         listed: Mapping[Key, StoredObject],
         *,
         same: Callable[[StoredObject, StoredObject], bool],
     ) -> None:
         self._before = before
         self._after = before.successor()
-        self._scope = scope
+        #: Whether a key is in the scope.
+        self._covers = covers
         self._listed = listed
         self._same = same
         #: The previous state of every key that differs; removed keys come first.
@@ -173,6 +174,3 @@ class Replacement:
             if name.by == "function" and name not in self._after.indexes:  # declared during the build
                 self._after.unfinished[name] = index.empty_copy()
         return self._after
-
-    def _covers(self, key: Key) -> bool:
-        return not self._scope or key.namespace == self._scope

@@ -103,6 +103,10 @@ class _Batch:
         self._taken.add(key)
         return True
 
+    def left(self) -> list[Key]:
+        """The keys that it still holds."""
+        return [key for key in self._olds if key not in self._taken]
+
     def pop(self) -> Key | None:
         """Remove and return the next key; None at the end."""
         for key in self._keys:
@@ -182,6 +186,30 @@ class HandlerRegistration:
             self._initial = len(present.olds)
             self._add_batch(present, initial=True)
 
+    def add_present(self, present: Noted) -> None:
+        """Deliver the objects of a gained scope as further objects of the initial list."""
+        if self._initial is not None and present.olds:
+            self._initial += len(present.olds)
+            self._add_batch(present, initial=True)
+
+    def drop(self, key: Key) -> None:
+        """Forget what is undelivered of an object that left with its range: it was not deleted."""
+        entry = self._pending.pop(key, None)
+        delivered = int(entry is not None and entry.initial)
+        for batch in self._batches:
+            delivered += batch.take(key) and batch.initial
+        if self._initial is not None:
+            self._initial -= delivered
+            self._wake.set()
+
+    def drop_outside(self, is_outside: Callable[[Key], bool]) -> None:
+        """Forget what is undelivered of all objects that left, including those that were deleted before."""
+        for key in [key for key in self._pending if is_outside(key)]:
+            self.drop(key)
+        for batch in [batch for batch in self._batches if not batch.initial and not batch.resync]:
+            for key in [key for key in batch.left() if is_outside(key)]:
+                self.drop(key)
+
     def note_all(self, differences: Noted) -> None:
         """Note the keys that differ after a list, with their previous states."""
         if self._initial is not None and differences.olds:
@@ -243,6 +271,8 @@ class HandlerRegistration:
         """Merge a batch's change of a key into an earlier entry."""
         if batch.resync:
             return
+        if batch.initial and self._initial is not None:
+            self._initial -= 1  # the entry counts at most once
         old = batch.old(key)
         if old is not None and old is not entry.old:
             self._pass(entry, old)
@@ -268,6 +298,8 @@ class HandlerRegistration:
             if new:
                 entry.old, entry.initial = batch.old(key), batch.initial
                 new = False
+                if batch.initial:
+                    continue
             self._merge(entry, batch, key)
 
     def _next(self) -> tuple[Key, _Pending] | None:

@@ -20,11 +20,12 @@ from steersman.aio import Backoff, randomness
 from steersman.cache.intake import KindOptions
 from steersman.cache.reflector import SHORT_SECONDS
 from steersman.cache.replica import Replica
+from steersman.cache.scopes import Scopes
 from steersman.cache.store import Store
 from steersman.client import RawReads
 from steersman.errors import ApiError, Forbidden, Unauthorized
 from steersman.objects import Key, version_number
-from steersman.wire import ListOptions, RawList, ShardSelector
+from steersman.wire import ListOptions, RawList
 
 #: Collections up to this size are compared object by object.
 COMPARED_MAX = 500
@@ -56,19 +57,22 @@ class ScopeReads(msgspec.Struct, frozen=True):
     reads: RawReads
     scope: str
     options: KindOptions = KindOptions()
-    shards: ShardSelector | None = None
+    scopes: Scopes = Scopes()
 
     async def page(self, limit: int) -> RawList:
         """The first page."""
         options = self.options
         query = ListOptions(
-            label_selector=str(options.labels), field_selector=str(options.fields), limit=limit, shards=self.shards
+            label_selector=str(options.labels),
+            field_selector=str(options.fields),
+            limit=limit,
+            shards=self.scopes.selector(self.scope),
         )
-        return await self.reads.page(self.scope, query)
+        return await self.reads.page(self.scopes.namespace(self.scope), query)
 
     def selects(self, key: Key, uid: str) -> bool:
-        """Whether a listed object is in the shard: the server may not select it."""
-        return self.shards is None or self.shards.selects(namespace=key.namespace, uid=uid)
+        """Whether a listed object is in the scope: the server may not select shards."""
+        return self.scopes.selects(self.scope, namespace=key.namespace, uid=uid)
 
 
 class Freshness:
@@ -164,7 +168,11 @@ async def reach(
             _log.debug("cannot read the current version: %s", error)
             await asyncio.sleep(backoff.next_delay(randomness()))
             continue
+        if scope not in reads.scopes:
+            return  # lost meanwhile
         if freshness.is_comparable and await _proved(replica, freshness, lambda: hurry(scope)):
+            return
+        if scope not in reads.scopes:
             return
         if replica.sync.synced:
             # The versions cannot be compared, or the server sends no bookmarks: only a list is proof.

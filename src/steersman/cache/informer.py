@@ -8,12 +8,14 @@ Guarantees
   shows an older state (see `steersman.cache.replica`). It drops the old contents and the overlay, notifies handlers of
   the differences, and marks no reused version as `unbroken`. Reads wait until a list of the restored server is complete.
 - When one watch recovers after a failure of the server, the others do not sleep on (see `Informer.recover`).
+- The informer of a divided kind follows the ranges that it gains, each gain with a watch and a freshness of its own, and
+  drops those that it loses without a notification. `covers` says which reads it can answer.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Collection, Hashable
 from contextlib import suppress
 from typing import Any, Generic, Self, TypeVar, cast
 
@@ -29,7 +31,9 @@ from steersman.cache.intake import Intake, KindOptions
 from steersman.cache.list_watch import ListWatch
 from steersman.cache.reflector import Begin, CatchUp, Input, Refresh, Settings
 from steersman.cache.replica import Replica
+from steersman.cache.scopes import Scopes
 from steersman.cache.statistics import InformerStatistics
+from steersman.cache.store import NAMESPACES
 from steersman.cache.stored_object import StoredObject, StoredView
 from steersman.client import Client, RawReads
 from steersman.errors import StatusError
@@ -39,11 +43,12 @@ from steersman.objects import (
     Kind,
     Object,
     PartialObjectMetadata,
+    Selector,
     Unstructured,
     decode,
     version_number,
 )
-from steersman.wire import ListOptions, ShardSelector, key_of
+from steersman.wire import HASHES, HashRange, ListOptions, ShardSelector, key_of
 
 T = TypeVar("T")
 
@@ -52,6 +57,8 @@ _FAILING = 3
 #: How many seconds reads wait for a watch that recovers after others. Then they find what the store has: a kind that the
 #: server cannot serve for long must not stop the program.
 _RECOVERY_MAX = 5.0
+#: The page size of a read outside the ranges.
+_PAGE = 500
 
 
 class Informer(Generic[T]):
@@ -64,6 +71,7 @@ class Informer(Generic[T]):
         *,
         options: KindOptions | None = None,
         shards: ShardSelector | None = None,
+        divided: bool = False,
         settings: Settings | None = None,
         on_restore: Callable[[], None] | None = None,
         on_recovery: Callable[[], None] | None = None,
@@ -71,38 +79,29 @@ class Informer(Generic[T]):
         self.kind = kind
         self.gvk = kind.gvk()
         self.options = options or KindOptions()
-        #: Only objects of this shard are stored. An object never changes its shard.
-        self.shards = shards
         reads = RawReads(client, kind, metadata_only=self.options.metadata_only)
         self._reads = reads
         self._metadata = RawReads(client, kind, metadata_only=True)
         #: With a selector, an object may vanish and reappear without being deleted.
         self._selects_all = not self.options.labels and not self.options.fields
-        scopes = self.options.namespaces or ("",)
+        #: Only objects of these are stored. An object never changes its scope. A divided kind begins without one.
+        self.scopes = Scopes(self.options.namespaces or ("",), shards=shards, divided=divided)
         #: The handlers, each with its tasks.
         self._registrations: dict[HandlerRegistration, list[asyncio.Task[None]]] = {}
         self.replica = Replica(
-            self.gvk, scopes, self._registrations.keys(), selects_all=self._selects_all, on_restore=on_restore
+            self.gvk, self.scopes, self._registrations.keys(), selects_all=self._selects_all, on_restore=on_restore
         )
         self.store, self.overlay, self.sync = self.replica.store, self.replica.overlay, self.replica.sync
         self._indexing = asyncio.Lock()
         self._recover_all = on_recovery or self.recover
         #: Whether reads have waited for the watch since it was lost.
         self._was_awaited = False
-        self.intake = Intake(self.options, kind=self.gvk.kind, field_managers=reads.field_managers, shards=shards)
-        self._scopes = {
-            scope: ListWatch(
-                reads,
-                scope,
-                self.replica,
-                options=self.options,
-                shards=shards,
-                intake=self.intake,
-                settings=settings or Settings(),
-                on_recovery=self._on_recovery,
-            )
-            for scope in scopes
-        }
+        managers = reads.field_managers
+        self.intake = Intake(self.options, kind=self.gvk.kind, field_managers=managers, scopes=self.scopes)
+        self._settings = settings or Settings()
+        self._scopes = {scope: self._list_watch(scope) for scope in self.scopes}
+        #: How many reads were sent to the server because their namespace is in no range.
+        self.outside_reads = 0
         #: The task that follows each scope, and its cancelled predecessors.
         self._running: dict[str, asyncio.Task[None]] = {}
         self._ending: dict[str, list[asyncio.Task[None]]] = {}
@@ -111,6 +110,17 @@ class Informer(Generic[T]):
 
     def __repr__(self) -> str:
         return f"<Informer of {self.gvk.kind}: {len(self.store)} objects>"
+
+    def _list_watch(self, scope: str) -> ListWatch:
+        return ListWatch(
+            self._reads,
+            scope,
+            self.replica,
+            options=self.options,
+            intake=self.intake,
+            settings=self._settings,
+            on_recovery=self._on_recovery,
+        )
 
     # lifecycle
 
@@ -165,7 +175,7 @@ class Informer(Generic[T]):
     @property
     def staleness(self) -> float:
         """For how many seconds the store may have missed changes; 0 while every watch is healthy."""
-        return max(scope.staleness() for scope in self._scopes.values())
+        return max((scope.staleness() for scope in self._scopes.values()), default=0.0)
 
     @property
     def failing(self) -> bool:
@@ -247,8 +257,8 @@ class Informer(Generic[T]):
         self.sync.catch_up()
         try:
             async with Supervisor() as tasks:
-                for scope in self._scopes:
-                    reads = ScopeReads(self._metadata, scope, self.options, self.shards)
+                for scope in self.scopes:
+                    reads = ScopeReads(self._metadata, scope, self.options, self.scopes)
                     reaching = reach(self.replica, reads, hurry=self._hurry, refresh=self.refresh)
                     tasks.start(reaching, name=f"catch up with {self.gvk.kind} {scope}".rstrip())
         finally:
@@ -257,10 +267,73 @@ class Informer(Generic[T]):
 
     def _hurry(self, scope: str) -> None:
         """Make the server send a bookmark for a scope soon: open a short watch, or retry immediately."""
-        following = self._scopes[scope]
+        following = self._scopes.get(scope)
+        if following is None:
+            return
         idle = not following.commits and not self.sync.was_restored(scope)
         if idle and following.state.phase in {"opening", "watching", "waiting"}:
             self._follow(following, CatchUp())
+
+    # ranges that come and go
+
+    def gain(self, scope: str, ranges: Collection[HashRange]) -> None:
+        """Follow more ranges of a divided kind, under a new name. Handlers are notified of them after `show`."""
+        self.replica.gain(scope, ranges)
+        self._scopes[scope] = self._list_watch(scope)
+        if self._tasks is not None:
+            self._follow(self._scopes[scope], Begin())
+
+    async def wait_gained(self, scope: str) -> None:
+        """Wait until a gained scope is as new as the server was at `gain`, or lost again.
+
+        A kind that is not served, or whose list is denied, is not waited for: reads of it go to the server.
+        """
+        while self.sync.is_joining(scope) and not self.sync.is_absent(scope) and self.denied is None:
+            await self.replica.wait_progress()
+        await self.prepare(NAMESPACES)
+
+    def show(self, scope: str) -> None:
+        """Notify the handlers of the objects of a gained scope, and from now on of its changes."""
+        self.replica.show(scope)
+
+    def show_again(self) -> None:
+        """Notify the handlers of all objects, as of those that were present at their start."""
+        self.replica.show_again()
+
+    async def lose(self, ranges: Collection[HashRange]) -> None:
+        """Follow these ranges no more, and drop their objects. No handler is notified of it."""
+        gone, steps = self.replica.lose(ranges)
+        for scope in gone:
+            del self._scopes[scope]
+            if (running := self._running.pop(scope, None)) is not None:
+                running.cancel()
+            self._ending.pop(scope, None)
+        async with self.replica.switching:
+            for _ in steps:
+                await asyncio.sleep(0)
+
+    def covers(self, namespace: str | None) -> bool:
+        """Whether the store has all objects of a namespace, or of all with None; otherwise only the server can answer."""
+        if not self.scopes.divided:
+            return True
+        if namespace:
+            scope = self.scopes.of(namespace)
+            return scope is not None and not self.sync.is_joining(scope)
+        selectors = [self.scopes.selector(scope) for scope in self.scopes if not self.sync.is_joining(scope)]
+        return sum(each.width for selector in selectors if selector for each in selector.ranges) == HASHES
+
+    async def read_outside(self, namespace: str | None, labels: Selector) -> list[StoredObject]:
+        """Read objects from the server because no range has them all; what the cache leaves out is left out here too."""
+        self.outside_reads += 1
+        selector = self.options.labels & labels
+        found: list[StoredObject] = []
+        options = ListOptions(label_selector=str(selector), field_selector=str(self.options.fields), limit=_PAGE)
+        while True:
+            page = await self._reads.page(namespace or "", options)
+            found += [stored for raw in page.items if (stored := self.intake.admit(raw)) is not None]
+            if not page.continue_:
+                return found
+            options = msgspec.structs.replace(options, continue_=page.continue_)
 
     async def read_live(self, key: Key) -> tuple[bytes | None, str]:
         """Read one object from the server; return its bytes, or None, and the version of the response.
@@ -320,6 +393,7 @@ class Informer(Generic[T]):
                 scope.statistics(watermark=self.store.watermark(name)) for name, scope in self._scopes.items()
             ),
             transform_failures=self.intake.transform_failures,
+            outside_reads=self.outside_reads,
         )
 
     # handlers

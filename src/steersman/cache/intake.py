@@ -24,11 +24,11 @@ from typing import Any, Generic, TypeAlias, TypeVar, cast
 
 import msgspec
 
+from steersman.cache.scopes import Scopes
 from steersman.cache.stored_object import StoredObject
 from steersman.errors import is_exit
 from steersman.objects import FieldSelector, Key, Selector, is_manager_of
 from steersman.telemetry import FailureLog, error_words, user_frames
-from steersman.wire import ShardSelector
 
 _log = logging.getLogger("steersman.cache")
 
@@ -167,10 +167,10 @@ class Intake:
         *,
         kind: str = "",
         field_managers: tuple[str, ...] = (),
-        shards: ShardSelector | None = None,
+        scopes: Scopes | None = None,
     ) -> None:
         self._options = options
-        self._shards = shards
+        self._scopes = scopes or Scopes()
         #: The kinds that objects may have: items of lists of built-in kinds have none.
         self._kinds = frozenset({kind, "", "PartialObjectMetadata"}) if kind else None
         self._selects_all = not (options.namespaces or options.labels or options.fields)
@@ -191,14 +191,17 @@ class Intake:
             self._last = (raw, stored)
         return stored
 
-    def receive(self, raw: bytes) -> StoredObject | Outside | None:
-        """Like `admit`, for lists and watches; `OUTSIDE` for an object of another shard, at the cost of its metadata."""
-        if self._shards is None:
+    def receive(self, raw: bytes, scope: str) -> StoredObject | Outside | None:
+        """Like `admit`, for lists and watches of a scope; `OUTSIDE` for an object of another shard.
+
+        That costs only its metadata.
+        """
+        if self._scopes.selects_all:
             return self.admit(raw)
         metadata = self._identified(raw)
         if metadata is None:
             return None
-        is_inside = self._shards.selects(namespace=metadata.namespace or "", uid=metadata.uid or "")
+        is_inside = self._scopes.selects(scope, namespace=metadata.namespace or "", uid=metadata.uid or "")
         return self._converted(raw, metadata) if is_inside else OUTSIDE
 
     def admit(self, raw: bytes) -> StoredObject | None:
@@ -250,7 +253,7 @@ class Intake:
     def selects(self, stored: StoredObject, raw: bytes) -> bool:
         """Whether the cache's options and shard select an object; ``raw`` is the object before the transform."""
         options = self._options
-        if self._shards is not None and not self._shards.selects(namespace=stored.key.namespace, uid=stored.uid):
+        if not self._scopes.holds(namespace=stored.key.namespace, uid=stored.uid):
             return False
         if self._selects_all:
             return True

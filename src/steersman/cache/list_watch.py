@@ -37,7 +37,7 @@ from steersman.errors import (
 )
 from steersman.objects import Key, Kind
 from steersman.telemetry import LineLimit
-from steersman.wire import ListOptions, PageCount, ShardSelector, WatchFrame, WatchOptions
+from steersman.wire import ListOptions, PageCount, WatchFrame, WatchOptions
 
 _log = logging.getLogger("steersman.cache")
 
@@ -63,7 +63,7 @@ _bookmark_decoder = msgspec.json.Decoder(_Bookmark)
 
 
 class ListWatch:
-    """Follows one collection of a server into a replica: all namespaces (scope ``""``) or one."""
+    """Follows one scope of a collection into a replica."""
 
     def __init__(
         self,
@@ -72,7 +72,6 @@ class ListWatch:
         replica: Replica,
         *,
         options: KindOptions,
-        shards: ShardSelector | None,
         intake: Intake,
         settings: Settings,
         on_recovery: Callable[[], None],
@@ -85,7 +84,10 @@ class ListWatch:
         self._stepper = Stepper(settings)
         self._labels = str(options.labels)
         self._fields = str(options.fields)
-        self._shards = shards
+        self._scopes = replica.scopes
+        self._namespace = replica.scopes.namespace(scope)
+        #: `Scopes.losses` when the current list began.
+        self._losses = 0
         self._staged: dict[Key, StoredObject] = {}
         self._max_bytes = options.max_list_bytes
         self._count = self._new_count()
@@ -206,10 +208,13 @@ class ListWatch:
                 staged, self._staged = self._staged, {}
                 self._replica.disposal.add(staged, entries=len(staged))
                 self._began = self._replica.overlay.deletions
+                self._losses = self._scopes.losses
             case reflector.Report(version):
                 self._replica.report_restore(self.scope, version)
             case reflector.Commit(version, new_epoch):
                 staged, self._staged = self._staged, {}
+                if self._scopes.losses != self._losses:
+                    staged = {key: each for key, each in staged.items() if self._scopes.covers(self.scope, key)}
                 steps = self._replica.committing(self.scope, staged, version, new_epoch=new_epoch, began=self._began)
                 await self._switch(steps)
                 self.relists += self._committed
@@ -257,9 +262,12 @@ class ListWatch:
             case reflector.Probe():
                 self.requests += 1
                 options = ListOptions(
-                    label_selector=self._labels, field_selector=self._fields, limit=1, shards=self._shards
+                    label_selector=self._labels,
+                    field_selector=self._fields,
+                    limit=1,
+                    shards=self._scopes.selector(self.scope),
                 )
-                version = (await self._reads.page(self.scope, options)).resource_version
+                version = (await self._reads.page(self._namespace, options)).resource_version
                 if version == self.state.version:
                     self._hear()
                 return reflector.Probed(version)
@@ -274,9 +282,9 @@ class ListWatch:
             field_selector=self._fields,
             limit=limit or None,
             continue_=continue_,
-            shards=self._shards,
+            shards=self._scopes.selector(self.scope),
         )
-        page = await self._reads.page(self.scope, options)
+        page = await self._reads.page(self._namespace, options)
         if not continue_:
             self._count = self._new_count()
         try:
@@ -285,7 +293,7 @@ class ListWatch:
             raise ProtocolError(f"list {self._name}: {error}") from None
         items: list[StoredObject] = []
         for position, raw in enumerate(page.items):
-            stored = self._intake.receive(raw)
+            stored = self._intake.receive(raw, self.scope)
             if stored is None or not self._is_in_scope(stored):
                 self.unreadable += 1
                 # left out, it would look deleted
@@ -311,9 +319,9 @@ class ListWatch:
             send_initial_events=True if command.initial else None,
             allow_bookmarks=True,
             timeout_seconds=command.seconds,
-            shards=self._shards,
+            shards=self._scopes.selector(self.scope),
         )
-        self._stream = await self._reads.watch(self.scope, options, idle_timeout=self._idle_timeout)
+        self._stream = await self._reads.watch(self._namespace, options, idle_timeout=self._idle_timeout)
         if not self._silent and not command.initial:
             # The server accepted the version and immediately sends every later change.
             self._heard = asyncio.get_running_loop().time()
@@ -360,7 +368,7 @@ class ListWatch:
         return tuple(changes)
 
     def _admitted(self, raw: bytes) -> StoredObject | Outside | None:
-        stored = self._intake.receive(raw)
+        stored = self._intake.receive(raw, self.scope)
         if stored is not None and self._is_in_scope(stored):
             return stored
         self.unreadable += 1
@@ -371,7 +379,8 @@ class ListWatch:
 
     def _is_in_scope(self, stored: StoredObject | Outside) -> bool:
         """Whether an object is in the scope. What is not would never be removed: a list replaces its scope alone."""
-        return not self.scope or stored is OUTSIDE or stored.key.namespace in {"", self.scope}
+        namespace = self._namespace
+        return not namespace or stored is OUTSIDE or stored.key.namespace in {"", namespace}
 
     def _stage(self, changes: reflector.Changes) -> None:
         staged = self._staged

@@ -8,14 +8,16 @@ Guarantees
 - Versions are compared as numbers. After a write with a non-numeric version, reads of the key go to the server until the
   store has exactly that version.
 - Nothing here waits, and no key delays another.
+- A key outside the ranges of a divided kind has no entry: reads of it go to the server.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
+from steersman.cache.scopes import Scopes
 from steersman.cache.stored_object import StoredObject
 from steersman.objects import Key, version_number
 
@@ -40,7 +42,8 @@ class _Entry(msgspec.Struct):
 class Overlay:
     """Our own writes to the objects of one kind."""
 
-    def __init__(self) -> None:
+    def __init__(self, scopes: Scopes | None = None) -> None:
+        self._scopes = scopes or Scopes()
         self._entries: dict[Key, _Entry] = {}
         #: uid -> the key of the deleted object
         self._deleted: dict[str, Key] = {}
@@ -65,6 +68,8 @@ class Overlay:
 
     def record_write(self, stored: StoredObject, *, selected: bool = True) -> None:
         """Record the response to a write. ``selected``: the cache still selects the object."""
+        if self._scopes.is_outside(stored.key):
+            return
         number = version_number(stored.resource_version)
         if stored.uid in self._deleted:
             # our own delete overtook this response
@@ -98,6 +103,8 @@ class Overlay:
 
     def record_delete(self, key: Key, uid: str, *, base: StoredObject | None) -> None:
         """Record that the object with this uid is gone for good; ``base`` is the store's state of the key."""
+        if self._scopes.is_outside(key):
+            return
         entry = self._entries.get(key)
         written = entry.written if entry is not None else None
         if entry is not None and written is not None and written.uid == uid:
@@ -126,7 +133,8 @@ class Overlay:
 
     def record_unknown(self, key: Key) -> None:
         """Record a write with an unknown outcome."""
-        self._entries.setdefault(key, _Entry()).unknown += 1
+        if not self._scopes.is_outside(key):
+            self._entries.setdefault(key, _Entry()).unknown += 1
 
     def doubts(self, key: Key) -> int:
         """Return the number of unknown outcomes. Call it before a live read, and pass the number on with the response."""
@@ -144,6 +152,8 @@ class Overlay:
 
     def record_absent(self, key: Key, resource_version: str, *, doubts: int, base: StoredObject | None) -> None:
         """Record that a live read at a version found no object; ``base`` is the store's state of the key."""
+        if self._scopes.is_outside(key):
+            return
         number = version_number(resource_version)
         entry = self._entries.get(key)
         if number is None:
@@ -220,7 +230,7 @@ class Overlay:
             for key, entry in self._entries.items()
             if entry.written is not None
             and (number is None or entry.floor <= number)
-            and (not scope or key.namespace == scope)
+            and self._scopes.covers(scope, key)
         ]
 
     def touches(self, key: Key) -> bool:
@@ -240,10 +250,7 @@ class Overlay:
         left = [
             key
             for key, entry in self._entries.items()
-            if entry.floor <= number
-            and not entry.unknown
-            and not entry.awaited
-            and (not scope or key.namespace == scope)
+            if entry.floor <= number and not entry.unknown and not entry.awaited and self._scopes.covers(scope, key)
         ]
         for key in left:
             del self._entries[key]
@@ -282,14 +289,25 @@ class Overlay:
         self.epoch += 1
         self._reached.pop(scope, None)
         self._vanished.clear()
-        for key in [key for key in self._entries if not scope or key.namespace == scope]:
+        self._drop(lambda key: self._scopes.covers(scope, key))
+
+    def lose(self, gone: Iterable[str]) -> None:
+        """Drop every entry that is in no scope any more; ``gone`` are the scopes without ranges."""
+        for scope in gone:
+            self._reached.pop(scope, None)
+        self._drop(self._scopes.is_outside)
+
+    def _drop(self, concerns: Callable[[Key], bool]) -> None:
+        for key in [key for key in self._entries if concerns(key)]:
             del self._entries[key]
-        for uid in [uid for uid, key in self._deleted.items() if not scope or key.namespace == scope]:
+        for uid in [uid for uid, key in self._deleted.items() if concerns(key)]:
             self._forget_deleted(uid)
 
     def _reached_at(self, key: Key) -> int:
         """Return the version that the store has reached in the scope of a key."""
         reached = self._reached
+        if self._scopes.divided:
+            return reached.get(self._scopes.of(key.namespace) or "", 0)
         return reached[key.namespace] if key.namespace in reached else reached.get("", 0)
 
     def _forget_deleted(self, uid: str) -> None:

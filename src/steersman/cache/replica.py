@@ -8,24 +8,28 @@ Guarantees
   list began. Either happens only if the server has lost changes.
 - A restored server may raise its revision (``etcdutl snapshot restore --bump-revision``). Its lists are then newer than
   anything seen before, and only the objects show it.
+- Handlers are not notified of a gained range before `show`, and never of objects that left with a range: they were not
+  deleted.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Generator, Iterator, Mapping
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
 
 from steersman.cache.contents import SLICE
 from steersman.cache.delivery import HandlerRegistration
 from steersman.cache.disposal import Disposal, Noted
 from steersman.cache.overlay import Overlay
 from steersman.cache.reflector import Changes, Mark, Put, Remove
+from steersman.cache.scopes import Scopes
 from steersman.cache.store import Store
 from steersman.cache.stored_object import StoredObject, is_older, is_same_version
 from steersman.cache.sync_state import SyncState
 from steersman.errors import StatusError
 from steersman.objects import GroupVersionKind, Key, version_number
+from steersman.wire import HashRange
 
 _log = logging.getLogger("steersman.cache")
 
@@ -36,15 +40,18 @@ class Replica:
     def __init__(
         self,
         kind: GroupVersionKind,
-        scopes: Collection[str],
+        scopes: Scopes,
         handlers: Collection[HandlerRegistration],
         *,
         selects_all: bool,
         on_restore: Callable[[], None] | None,
     ) -> None:
         self._kind = kind
-        self.store = Store()
-        self.overlay = Overlay()
+        self.scopes = scopes
+        self.store = Store(scopes)
+        self.overlay = Overlay(scopes)
+        #: Gained scopes whose objects handlers have not been shown.
+        self._hidden: set[str] = set()
         #: Frees contents that a list has replaced.
         self.disposal = Disposal()
         self.sync = SyncState(scopes)
@@ -62,7 +69,57 @@ class Replica:
 
     def present(self) -> Noted:
         """Return the current objects. Copying the dict is much cheaper than hashing every key again."""
+        if self._hidden:
+            shown = [scope for scope in self.scopes if scope not in self._hidden]
+            return Noted({key: stored for scope in shown for key, stored in self.store.of_scope(scope)}, self.disposal)
         return Noted({**self.store.by_key()}, self.disposal)
+
+    # ranges that come and go
+
+    def gain(self, scope: str, ranges: Iterable[HashRange]) -> None:
+        """Add a scope of ranges."""
+        self.scopes.gain(scope, ranges)
+        self._hidden.add(scope)
+        self.sync.gain(scope)
+
+    def show(self, scope: str) -> None:
+        """Notify the handlers of the objects of a gained scope, as of those that were present at their start."""
+        if scope in self._hidden:
+            self._hidden.discard(scope)
+            present = Noted(dict(self.store.of_scope(scope)), self.disposal)
+            for registration in self._handlers:
+                registration.add_present(present)
+
+    def show_again(self) -> None:
+        """Notify the handlers of all objects again, as of those that were present at their start."""
+        present = self.present()
+        for registration in self._handlers:
+            registration.add_present(present)
+
+    def lose(self, ranges: Collection[HashRange]) -> tuple[list[str], Iterator[None]]:
+        """Take ranges from all scopes; return the scopes that are gone, and the steps that empty the store.
+
+        From now on, no change in these ranges is stored. Hold `switching` during the steps.
+        """
+        gone = self.scopes.lose(ranges)
+        self.overlay.lose(gone)
+        for scope in gone:
+            self._hidden.discard(scope)
+            self.store.advance(scope, "")
+            self.sync.lose(scope)
+        self.advance()
+        return gone, self._emptying(ranges)
+
+    def _emptying(self, ranges: Collection[HashRange]) -> Iterator[None]:
+        for position, stored in enumerate([*self.store.in_ranges(ranges)], 1):
+            if self.scopes.is_outside(stored.key):  # otherwise it has come back
+                self.store.remove(stored.key)
+                for registration in self._handlers:
+                    registration.drop(stored.key)
+            if not position % SLICE:
+                yield
+        for registration in self._handlers:  # deleted objects of which they have not been notified
+            registration.drop_outside(self.scopes.is_outside)
 
     async def wait_synced(self) -> None:
         """Wait until the store holds a complete list."""
@@ -136,12 +193,13 @@ class Replica:
         replaced = self.store.switch(replacement)
         if self._selects_all:
             self.overlay.vanished_with(replacement.removed)
+        handlers = self._handlers if scope not in self._hidden else ()
         differences = Noted(replacement.differences, self.disposal)
-        for registration in self._handlers:
+        for registration in handlers:
             registration.note_all(differences)
         for last in written:  # those that are gone, and that no watch has ever shown
             if self.store.get(last.key) is None and last.key not in replacement.differences:
-                for registration in self._handlers:
+                for registration in handlers:
                     registration.note(last.key, None, framed=False, last=last)
         self.disposal.add(*replaced.containers(), entries=len(replaced.objects))
         self.disposal.add(replacement.removed, objects, entries=max(len(replacement.removed), len(objects)))
@@ -150,35 +208,38 @@ class Replica:
 
     def apply(self, scope: str, changes: Changes, resource_version: str) -> None:
         """Apply changes from the watch, in order."""
+        if scope not in self.scopes:
+            return  # lost meanwhile
+        handlers = self._handlers if scope not in self._hidden else ()
         for change in changes:
             match change:
                 case Put(stored):
-                    self._put(stored)
+                    self._put(stored, handlers)
                 case Remove(stored):
-                    self._remove(stored)
+                    self._remove(stored, handlers)
                 case Mark():
                     pass
         self.store.advance(scope, resource_version)
         self.overlay.reached(resource_version, scope=scope)
         self.advance()
 
-    def _put(self, stored: StoredObject) -> None:
+    def _put(self, stored: StoredObject, handlers: Iterable[HandlerRegistration]) -> None:
         old = self.store.get(stored.key)
         if old is not None and is_same_version(old, stored):
             return
         # A reused version may have named another state before the restore: handlers must not treat it as known.
         framed = not self._reused or (version_number(stored.resource_version) or 0) > self._reused
         self.store.put(stored)
-        for registration in self._handlers:
+        for registration in handlers:
             registration.note(stored.key, old, framed=framed)
 
-    def _remove(self, last: StoredObject) -> None:
+    def _remove(self, last: StoredObject, handlers: Iterable[HandlerRegistration]) -> None:
         old = self.store.remove(last.key)
         if old is None:
             return
         if self._selects_all:
             self.overlay.vanished(old.uid)
-        for registration in self._handlers:
+        for registration in handlers:
             registration.note(last.key, old, framed=True, last=last)
 
     def miss(self, scope: str) -> None:

@@ -43,6 +43,8 @@ class InformerStatistics(msgspec.Struct, frozen=True, kw_only=True):
     scopes: tuple[ScopeStatistics, ...]
     #: Objects on which the transform failed.
     transform_failures: int = 0
+    #: Reads that went to the server because their namespaces are in other ranges than those of this process.
+    outside_reads: int = 0
     #: Whether the program works without the kind.
     optional: bool = False
     #: The deletionTimestamp of the program's own object that has waited longest to be gone; None if none waits.

@@ -12,13 +12,16 @@ Guarantees
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import TypeAlias, cast
 
 from steersman.cache.conditions import unmet
 from steersman.cache.contents import Contents, IndexName, Replacement
 from steersman.cache.indexes import Index
+from steersman.cache.scopes import Scopes, hash_in
 from steersman.cache.stored_object import StoredObject
 from steersman.objects import Key, Selector, version_number
+from steersman.wire import HashRange
 
 #: Named here because `Store.list` hides the built-in name inside the class.
 Found: TypeAlias = list[StoredObject]
@@ -38,10 +41,11 @@ class UnknownIndex(KeyError):
 class Store:
     """Objects by key, with indexes. Only the informer changes it.
 
-    A scope is a namespace with its own watch, or ``""`` for one watch over all namespaces.
+    A scope is a part of the collection with its own watch: see `Scopes`.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, scopes: Scopes | None = None) -> None:
+        self._scopes = scopes or Scopes()
         #: The contents that every reader sees.
         self._contents = Contents()
         #: Replacements under construction.
@@ -180,7 +184,7 @@ class Store:
 
         Run `building` to the end, then call `switch`.
         """
-        return Replacement(self._contents, scope, listed, same=same)
+        return Replacement(self._contents, partial(self._scopes.covers, scope), listed, same=same)
 
     def building(self, replacement: Replacement) -> Iterator[None]:
         """Build a replacement, yielding after every few objects. Concurrent changes are applied to it too."""
@@ -197,9 +201,23 @@ class Store:
 
     def of_scope(self, scope: str) -> Iterator[tuple[Key, StoredObject]]:
         """Return the keys and objects of a scope."""
+        if self._scopes.divided:
+            selector = self._scopes.selector(scope)
+            return ((each.key, each) for each in self.in_ranges(() if selector is None else selector.ranges))
         if not scope:
             return iter(self._contents.objects.items())
         return ((stored.key, stored) for stored in self.list(namespace=scope))
+
+    def in_ranges(self, ranges: Iterable[HashRange]) -> Iterator[StoredObject]:
+        """Return the objects whose namespace hashes into one of the ranges."""
+        ranges = tuple(ranges)
+        for namespace in [*self.namespaces()]:
+            if hash_in(ranges, namespace):
+                yield from self.list(namespace=namespace)
+
+    def namespaces(self) -> Mapping[str, Collection[Key]]:
+        """Return the keys of the objects in each namespace, not copied."""
+        return cast("Mapping[str, Collection[Key]]", self._index(NAMESPACES).by_value())
 
     def advance(self, scope: str, resource_version: str) -> None:
         """Set the version up to which a scope is complete; an empty version clears it."""

@@ -8,6 +8,8 @@ States
 Transitions
 - `listed` of the last scope leads to ``synced``.
 - `withdraw` of any scope leads from ``synced`` to ``withdrawn``.
+- An informer without scopes is ``synced``. Scopes that it gains and loses later change nothing for the others: reads of
+  a gained scope go to the server until it is listed.
 
 Whether reads wait
 - ``unlisted``: they wait, unless the server does not serve the kind.
@@ -38,12 +40,16 @@ class SyncState:
         #: Scopes without a complete list since the start, their withdrawal or the last `refresh`.
         self._awaited = set(scopes)
         self._scopes = frozenset(self._awaited)
+        #: Scopes that were gained, and have not been listed since.
+        self._joining: set[str] = set()
         #: Scopes in which the server does not serve the kind.
         self._absent: set[str] = set()
         self._denied: dict[str, StatusError] = {}
         #: Scopes that wait for a list of the restored server.
         self._restored: set[str] = set()
         self._catching_up = 0
+        if not self._scopes:
+            self.state, self.settled = "synced", True
 
     @property
     def synced(self) -> bool:
@@ -74,10 +80,34 @@ class SyncState:
         """Whether any scope waits for a list of the restored server."""
         return bool(self._restored)
 
+    def is_joining(self, scope: str) -> bool:
+        """Whether a scope was gained, and its list is not complete yet."""
+        return scope in self._joining
+
+    def is_absent(self, scope: str) -> bool:
+        """Whether the server does not serve the kind, according to the last answer in a scope."""
+        return scope in self._absent
+
     # steps
+
+    def gain(self, scope: str) -> None:
+        """A scope is added to a kind that is divided."""
+        self._scopes |= {scope}
+        self._joining.add(scope)
+
+    def lose(self, scope: str) -> None:
+        """A scope is no longer followed."""
+        self._scopes -= {scope}
+        for scopes in (self._joining, self._awaited, self._absent, self._restored):
+            scopes.discard(scope)
+        self._denied.pop(scope, None)
+        if not self._awaited:
+            self.state = "synced"
+        self._settle()
 
     def listed(self, scope: str) -> None:
         """A complete list of a scope is in the store."""
+        self._joining.discard(scope)
         self._awaited.discard(scope)
         self._absent.discard(scope)
         self._denied.pop(scope, None)
@@ -103,7 +133,7 @@ class SyncState:
 
     def deny(self, scope: str, error: StatusError) -> None:
         """The server denies listing the scope. A store that is complete and up to date does not need the list."""
-        if not self.synced or self._catching_up or self._restored:
+        if not self.synced or self._catching_up or self._restored or scope in self._joining:
             self._denied[scope] = error
             self._settle()
 

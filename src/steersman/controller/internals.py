@@ -138,9 +138,15 @@ class InternalClient(Verbs):
         """The label selector of the cache, if it leaves out objects of a kind with these labels; empty otherwise."""
         return self.pipeline.cached(kind, "a selector").leaves_out(kind, labels)
 
-    async def views_owned_by(self, kind: type[Any] | Kind, uid: str, *, but: Container[Key] = ()) -> list[StoredView]:
-        """View the objects with an owner reference to a uid, except those under certain keys, without decoding them."""
-        return await self.pipeline.cached(kind, "the owner index").views_owned_by(kind, uid, but=but)
+    async def views_owned_by(
+        self, kind: type[Any] | Kind, uid: str, *, but: Container[Key] = (), namespace: str = ""
+    ) -> list[StoredView]:
+        """View the objects with an owner reference to a uid, except those under certain keys, without decoding them.
+
+        ``namespace`` is that of the owner, if it has one.
+        """
+        cache = self.pipeline.cached(kind, "the owner index")
+        return await cache.views_owned_by(kind, uid, but=but, namespace=namespace)
 
     async def views_labeled(self, kind: type[Any] | Kind, label: str, value: str) -> list[StoredView]:
         """View the objects with a label, in all namespaces, without decoding them."""

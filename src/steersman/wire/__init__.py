@@ -90,6 +90,7 @@ from steersman.wire.resource_names import (
     preferred_resources as preferred_resources,
 )
 from steersman.wire.shards import (
+    HASHES as HASHES,
     SHARD_GATE as SHARD_GATE,
     SHARD_PARAMETER as SHARD_PARAMETER,
     HashRange as HashRange,

@@ -84,6 +84,18 @@ class HashRange(msgspec.Struct, frozen=True, order=True):
             raise InvalidShardSelector(f"{_printed(at)} does not divide the shard range {self}")
         return type(self)(self.start, at), type(self)(at, self.end)
 
+    def without(self, others: "Iterable[HashRange]") -> list[Self]:
+        """The parts of the range that are in none of the others."""
+        left = [self]
+        for each in others:
+            left = [
+                type(self)(start, end)
+                for one in left
+                for start, end in ((one.start, min(one.end, each.start)), (max(one.start, each.end), one.end))
+                if start < end
+            ]
+        return left
+
     def is_adjacent(self, other: "HashRange") -> bool:
         """Whether one of the ranges begins where the other ends."""
         return self.end == other.start or other.end == self.start

@@ -128,6 +128,8 @@ class Applies:
         informer = self._informer_of(kind)
         if informer is None or not (informer.synced and informer.settled) or informer.options.namespaces:
             return ...
+        if not informer.covers(key.namespace):
+            return ...
         base = informer.store.get(key)
         if informer.overlay.needs_live(key, base):
             return ...
@@ -234,7 +236,7 @@ class Applies:
 def _seen(informer: Informer[Any], key: Key) -> StoredObject | None:
     """What a read would return now; None if it would need the server, or the cache holds only a part."""
     base = informer.store.get(key)
-    if not informer.synced or informer.overlay.needs_live(key, base):
+    if not informer.synced or informer.overlay.needs_live(key, base) or not informer.covers(key.namespace):
         return None
     seen = informer.overlay.visible(key, base)
     return None if seen is None or seen.partial else seen

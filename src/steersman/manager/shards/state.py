@@ -111,12 +111,5 @@ def _with_working(state: State, before: Ranges, after: Ranges) -> tuple[State, C
 
 def without(ranges: Iterable[HashRange], cut: Iterable[HashRange]) -> Ranges:
     """What is left of ranges without others."""
-    left = list(ranges)
-    for each in cut:
-        left = [
-            HashRange(start, end)
-            for one in left
-            for start, end in ((one.start, min(one.end, each.start)), (max(one.start, each.end), one.end))
-            if start < end
-        ]
-    return tuple(left)
+    others = tuple(cut)
+    return tuple(part for each in ranges for part in each.without(others))

@@ -221,7 +221,7 @@ async def _members(
         kind, group_kind, _, referenced = produced
         left_out = named.get(group_kind, _NO_KEYS)
         try:
-            referring = await client.views_owned_by(kind, uid, but=left_out)
+            referring = await client.views_owned_by(kind, uid, but=left_out, namespace=owner.key.namespace)
         except KindNotServed:
             continue  # its CRD is not installed, so there are no objects
         members += [

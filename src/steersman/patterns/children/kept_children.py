@@ -83,6 +83,6 @@ async def keep(ctx: Context, owner: Object, memory: ChildMemory, kind: KindLike,
 
 async def keep_claimed(ctx: Context, owner: Object, memory: ChildMemory, kind: KindLike) -> None:
     """Do the same for all adopted objects of a kind, before their labels decide whether they are released."""
-    for view in await internal_client(ctx).views_owned_by(kind, owner.uid):
+    for view in await internal_client(ctx).views_owned_by(kind, owner.uid, namespace=owner.key.namespace):
         if not view.deleting and kept_by(view, owner.uid) == CLAIMED:
             await keep(ctx, owner, memory, kind, view)

@@ -9,6 +9,8 @@ Guarantees
 - Uncached kinds are read from the server, and so are kinds that the program may not list: both limited to the
   namespaces and selectors of the cache.
 - A kind of which only metadata is cached is read through `CacheReader.metadata`; a read of whole objects is an error.
+- A read of a namespace outside the ranges of a divided kind goes to the server, and so does one that the ranges do not
+  cover wholly. No list is partial.
 - If the server no longer serves a kind in any version, reads find no objects of it: they are gone. If it serves another version,
   reads show what the cache has.
 """
@@ -22,10 +24,11 @@ from typing import Any, Protocol, TypeAlias, TypeVar, overload
 from steersman.cache.contents import IndexName
 from steersman.cache.indexes import IndexFunction
 from steersman.cache.informer import Informer
+from steersman.cache.reads.errors import listed, metadata_alone, not_found
 from steersman.cache.store import OWNERS, Found
 from steersman.cache.stored_object import StoredObject, StoredView
 from steersman.client import Client, KindScope, ListOf, ScopedReads, Undecodable
-from steersman.errors import ApiStatus, DecodeError, NotCached, NotFound, StatusDetails
+from steersman.errors import DecodeError, NotCached, NotFound
 from steersman.objects import Key, Kind, Object, Selector, Unstructured, kind_name, uid_of
 
 _log = logging.getLogger("steersman.cache")
@@ -37,6 +40,7 @@ Views: TypeAlias = list[StoredView]
 
 #: Up to this many keys in doubt are read one by one; more cause a relist.
 _ONE_BY_ONE = 32
+_EVERYTHING = Selector()
 
 
 def as_selector(labels: Selector | str | dict[str, str] | None) -> Selector:
@@ -122,7 +126,7 @@ class CacheReader:
     def answers(self, kind: type[Any] | Kind) -> bool:
         """Whether whole objects of a kind are for this reader: always. Raise `NotCached` if only metadata is cached."""
         if self.has_metadata_alone(kind):
-            raise _metadata_alone(kind)
+            raise metadata_alone(kind)
         return True
 
     def has_metadata_alone(self, kind: type[Any] | Kind) -> bool:
@@ -145,14 +149,14 @@ class CacheReader:
             return await self._server.get(kind, key, None)
         informer = await self._informer(kind)
         if informer.sync.state == "withdrawn":
-            raise _not_found(informer, Key.parse(key) if isinstance(key, str) else Key(*key))
+            raise not_found(informer, Key.parse(key) if isinstance(key, str) else Key(*key))
         key = await self._cache.key(kind, key)
         self._check(informer, key.namespace)
-        if self._is_denied(informer, "get"):
+        if self._is_denied(informer, "get") or self._is_outside(informer, key.namespace):
             return await self._server.get(kind, key, None)
         stored = await self._current(informer, key)
         if stored is None:
-            raise _not_found(informer, key)
+            raise not_found(informer, key)
         return informer.decode(stored)
 
     @overload
@@ -190,7 +194,7 @@ class CacheReader:
         selector = as_selector(labels)
         if namespace:
             self._check(informer, namespace)
-        if self._is_denied(informer, "list"):
+        if self._is_denied(informer, "list") or self._is_outside(informer, namespace):
             return await self._server.list(kind, {"namespace": namespace, "labels": selector})
         return self._decoded(informer, await self._selected(informer, namespace, selector))
 
@@ -208,7 +212,7 @@ class CacheReader:
         selector = as_selector(labels)
         if namespace:
             self._check(informer, namespace)
-        if self._is_denied(informer, "list"):
+        if self._is_denied(informer, "list") or self._is_outside(informer, namespace):
             return await self._server.head(kind, {"namespace": namespace, "labels": selector})
         first = min(await self._selected(informer, namespace, selector), key=lambda stored: stored.key, default=None)
         return self._decoded(informer, () if first is None else (first,))
@@ -219,7 +223,12 @@ class CacheReader:
 
         index = informer.store.index_for(namespace=namespace or "", labels=selector)
         return await self._shown(
-            informer, index, lambda: informer.store.list(namespace=namespace or "", labels=selector), belongs
+            informer,
+            index,
+            lambda: informer.store.list(namespace=namespace or "", labels=selector),
+            belongs,
+            namespace=namespace,
+            labels=selector,
         )
 
     @overload
@@ -236,7 +245,7 @@ class CacheReader:
     ) -> ListOf[Any]:
         """Read the objects that an index (see `Cache.add_index`) has under a value, in all namespaces or in one."""
         self._refuse_uncached(kind, f"index {name!r}")
-        informer = _listed(await self._informer(kind))
+        informer = listed(await self._informer(kind))
         # The cache may have metadata under the other name of the kind, and the index with it.
         function = self._cache.index_function(informer.kind, name)
         if namespace:
@@ -250,7 +259,8 @@ class CacheReader:
             here = not namespace or stored.key.namespace == namespace
             return here and value in informer.index_values(function, stored, name=name)
 
-        return self._decoded(informer, await self._shown(informer, IndexName("function", name), found, belongs))
+        shown = await self._shown(informer, IndexName("function", name), found, belongs, namespace=namespace)
+        return self._decoded(informer, shown)
 
     @overload
     async def owned_by(self, kind: type[ObjectT], owner: Object | Unstructured | str) -> ListOf[ObjectT]: ...
@@ -263,9 +273,15 @@ class CacheReader:
         uid = owner if isinstance(owner, str) else uid_of(owner)
         if not uid:
             raise ValueError(f"{kind_name(kind)}: the owner has no uid; create it before you read what it owns")
-        informer = _listed(await self._informer(kind))
+        informer = listed(await self._informer(kind))
+        # An owner in a namespace owns nothing in another one.
+        namespace = None if isinstance(owner, str) else owner.key.namespace
         shown = await self._shown(
-            informer, OWNERS, lambda: informer.store.by_owner(uid), lambda stored: uid in stored.owners
+            informer,
+            OWNERS,
+            lambda: informer.store.by_owner(uid),
+            lambda stored: uid in stored.owners,
+            namespace=namespace,
         )
         return self._decoded(informer, shown)
 
@@ -281,19 +297,32 @@ class CacheReader:
         self._refuse_uncached(kind, "a view")
         informer = await self._synced(kind)
         self._check(informer, key.namespace)
-        stored = await self._current(informer, key)
+        if self._is_outside(informer, key.namespace):
+            raw, _ = await informer.read_live(key)
+            stored = None if raw is None else informer.intake.admit(raw)
+        else:
+            stored = await self._current(informer, key)
         return None if stored is None else informer.view(stored)
 
-    async def views_owned_by(self, kind: type[Any] | Kind, uid: str, *, but: Container[Key] = ()) -> Views:
-        """Return views of the objects owned by a uid, except those with a key in ``but``."""
+    async def views_owned_by(
+        self, kind: type[Any] | Kind, uid: str, *, but: Container[Key] = (), namespace: str = ""
+    ) -> Views:
+        """Return views of the objects owned by a uid, except those with a key in ``but``.
+
+        ``namespace`` is that of the owner, if it has one.
+        """
         self._refuse_uncached(kind, "the owner index")
         informer = await self._synced(kind)
         store = informer.store
-        if informer.overlay.is_empty and store.has_index(OWNERS):
+        if informer.overlay.is_empty and store.has_index(OWNERS) and informer.covers(namespace):
             shown = store.by_owner(uid)
         else:
             shown = await self._shown(
-                informer, OWNERS, lambda: store.by_owner(uid), lambda stored: uid in stored.owners
+                informer,
+                OWNERS,
+                lambda: store.by_owner(uid),
+                lambda stored: uid in stored.owners,
+                namespace=namespace,
             )
         return [informer.view(stored) for stored in shown if stored.key not in but]
 
@@ -307,6 +336,7 @@ class CacheReader:
             informer.store.index_for(labels=selector),
             lambda: informer.store.list(labels=selector),
             lambda stored: stored.labels.get(label) == value,
+            labels=selector,
         )
         return [informer.view(stored) for stored in shown]
 
@@ -314,13 +344,13 @@ class CacheReader:
 
     async def _synced(self, kind: type[Any] | Kind) -> Informer[Any]:
         """Return the informer of a kind once its store can answer; raise the error if listing is denied."""
-        return _listed(await self._readable(kind))
+        return listed(await self._readable(kind))
 
     async def _informer(self, kind: type[Any] | Kind) -> Informer[Any]:
         """Return the informer of a kind once its store can answer, or listing is denied; it has whole objects."""
         informer = await self._readable(kind)
         if informer.options.metadata_only:
-            raise _metadata_alone(kind)
+            raise metadata_alone(kind)
         return informer
 
     async def _readable(self, kind: type[Any] | Kind) -> Informer[Any]:
@@ -351,6 +381,13 @@ class CacheReader:
             )
         return True
 
+    def _is_outside(self, informer: Informer[Any], namespace: str | None) -> bool:
+        """Whether a read must go to the server because the ranges of this process do not cover it."""
+        if informer.covers(namespace):
+            return False
+        informer.outside_reads += 1
+        return True
+
     def _decoded(self, informer: Informer[Any], shown: Iterable[StoredObject]) -> ListOf[Any]:
         items: list[Any] = []
         undecodable: list[Undecodable] = []
@@ -370,8 +407,16 @@ class CacheReader:
         index: IndexName | None,
         found: Callable[[], Iterable[StoredObject]],
         belongs: Callable[[StoredObject], bool],
+        *,
+        namespace: str | None = None,
+        labels: Selector = _EVERYTHING,
     ) -> Found:
-        """Return the matching objects of the store and of our own writes, each in its visible state."""
+        """Return the matching objects of the store and of our own writes, each in its visible state.
+
+        If the ranges do not have all objects of the namespace, return those of the server; the labels narrow its list.
+        """
+        if not informer.covers(namespace):
+            return [each for each in await informer.read_outside(namespace, labels) if belongs(each)]
         overlay, store = informer.overlay, informer.store
         await informer.prepare(index)
         if overlay.is_empty:
@@ -448,26 +493,3 @@ class MetadataCacheReader(CacheReader):
         if cached is None:
             raise NotCached(f"{kind_name(kind)} is not cached as metadata; use the client without .metadata")
         return await self._readable(cached)
-
-
-def _listed(informer: Informer[Any]) -> Informer[Any]:
-    """The informer; raise the error if listing is denied."""
-    if (denied := informer.denied) is not None:
-        raise type(denied)(denied.status, tried=f"read {informer.gvk.kind} through the cache")
-    return informer
-
-
-def _metadata_alone(kind: type[Any] | Kind) -> NotCached:
-    name = kind_name(kind)
-    return NotCached(
-        f"{name} is cached as metadata alone (metadata_only=True): read that with client.metadata, whole objects with"
-        f" client.live, or cache them with Manager(kinds={{{name}: KindOptions()}})"
-    )
-
-
-def _not_found(informer: Informer[Any], key: Key) -> NotFound:
-    details = StatusDetails(name=key.name, kind=informer.gvk.kind, group=informer.gvk.group)
-    status = ApiStatus(
-        message=f'{informer.gvk.kind} "{key}" not found in the cache', reason="NotFound", code=404, details=details
-    )
-    return NotFound(status, tried=f"get {informer.gvk.kind} {key} from the cache")
