@@ -36,6 +36,33 @@ def test_a_taker_waits_for_the_first_add():
     assert run_virtual(scenario())[0] == (A, 3.0, 0.0)
 
 
+def test_a_drain_removes_waiting_requests_and_waits_for_the_running_one():
+    """Another process has them from then on: a request that stayed would be reconciled twice."""
+    ours = [A, B]
+
+    async def scenario():
+        queue = Queue(admits=lambda request: request in ours)
+        c = Request(Key("a", "z"))
+        ours.append(c)
+        for request in ours:
+            queue.add(request, cause("one"))
+        assert (await queue.take()).request == A
+        del ours[0], ours[1]
+        async with Supervisor() as tasks:
+            drain = tasks.start(queue.drain(lambda request: request.key.namespace == "a"), name="drain")
+            await asyncio.sleep(1)
+            queue.add(A, cause("an event during the run"))
+            assert queue.retry(A) == 0.0
+            assert not drain.done()
+            queue.done(A)
+            await drain
+        found = queue.statistics()
+        assert (found.ready, found.delayed, found.running, found.failing) == (1, 0, 0, 0)
+        return (await queue.take()).request, clock()
+
+    assert run_virtual(scenario())[0] == (B, 1.0)
+
+
 def test_delayed_adds_collapse_to_the_earliest_and_run_once():
     async def scenario():
         queue = Queue()

@@ -116,6 +116,16 @@ class QueueMachine(RuleBasedStateMachine):
         self.tries.pop(request, None)
         self.hold.pop(request, None)
 
+    @precondition(lambda self: self.count % 5 == 4)
+    @rule(namespace=st.sampled_from(["a", "b"]))
+    def drop(self, namespace):
+        """The requests of one tenant leave without a trace; those that run end."""
+        self.count += 1
+        self.queue.drop(lambda request: request.key.namespace == namespace)
+        for request in [request for request in REQUESTS if request.key.namespace == namespace]:
+            for known in (self.due, self.why, self.priority, self.failures, self.tries, self.hold):
+                known.pop(request, None)
+
     @invariant()
     def counts_agree(self):
         steps["taken"] += 1

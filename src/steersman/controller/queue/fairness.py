@@ -151,6 +151,13 @@ class FairQueue:
         self._arrived.remove(request, place.arrived)
         return request
 
+    def remove(self, request: Request) -> None:
+        """Remove a request, if it waits."""
+        place = self._places.pop(request, None)
+        if place is not None:
+            self._leave(request, place)
+            self._arrived.remove(request, place.arrived)
+
     def depths(self) -> dict[int, int]:
         """The number of requests at each priority, highest first."""
         return {priority: self._bands[priority].entered.size for priority in sorted(self._bands, reverse=True)}

@@ -4,6 +4,7 @@ It has the guarantees of `steersman.controller.queue.state`, and these:
 
 - `take` waits for a request that is due; time is the running loop's `time()`.
 - A cancelled `take` takes nothing, and another waiter wakes instead.
+- A request that ``admits`` refuses is never added, and `drain` removes requests without a trace.
 - After `close`, `take` raises `QueueClosed`, also for those already waiting. Requests that were not taken are dropped:
   the next start lists everything again.
 """
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 
 from steersman.aio import randomness
 from steersman.controller.causes import Cause, Request
@@ -27,15 +29,18 @@ class QueueClosed(Exception):
 class Queue:
     """Requests to reconcile, each by one worker at a time."""
 
-    def __init__(self, options: QueueOptions | None = None) -> None:
+    def __init__(self, options: QueueOptions | None = None, *, admits: Callable[[Request], bool] | None = None) -> None:
         self._state = QueueState(options)
+        self._admits = admits
+        #: Set at the end of each run while a `drain` waits.
+        self._ended: asyncio.Event | None = None
         self._waiters: deque[asyncio.Future[None]] = deque()
         self._timer: asyncio.TimerHandle | None = None
         self._closed = False
 
     def add(self, request: Request, cause: Cause, *, priority: int = 0, after: float = 0.0) -> None:
-        """Queue the request to run after ``after`` seconds. After `close` this does nothing."""
-        if self._closed:
+        """Queue the request to run after ``after`` seconds. After `close`, or if it is not admitted, this does nothing."""
+        if self._closed or not (self._admits is None or self._admits(request)):
             return
         self._state.add(request, cause, now=_now(), priority=priority, after=after)
         self._wake()
@@ -55,14 +60,25 @@ class Queue:
     def done(self, request: Request) -> None:
         """End the work on the request."""
         self._state.done(request, now=_now())
+        if self._ended is not None:
+            self._ended.set()
         self._wake()
+
+    async def drain(self, matches: Callable[[Request], bool]) -> None:
+        """Remove requests, and return when none of them runs any more. They must not be admitted meanwhile."""
+        self._state.drop(matches)
+        while self._state.runs(matches):
+            if self._ended is None or self._ended.is_set():
+                self._ended = asyncio.Event()
+            await self._ended.wait()
+        self._state.drop(matches)
 
     def retry(self, request: Request, cause: Cause = _RETRY, *, at_least: float = 0.0, failed: bool = True) -> float:
         """Queue the request again after its backoff, which grows with every call. Returns the seconds.
 
         ``failed`` is false if the reconcile itself asked for it.
         """
-        if self._closed:
+        if self._closed or not (self._admits is None or self._admits(request)):
             return 0.0
         delay = self._state.retry(request, cause, now=_now(), rng=randomness(), at_least=at_least, failed=failed)
         self._wake()

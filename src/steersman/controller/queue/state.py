@@ -5,7 +5,7 @@ Invariants
 2. A request is taken only when it is ready, and is running until `done`: one at a time per request.
 3. An add while its request runs is remembered and takes effect when the run is done: it runs once more, not twice.
 4. Adds of one request collapse: the earliest time, the highest priority and all causes apply, in one run.
-5. Nothing is dropped: every add leads to a take of that request with the cause, once it is due.
+5. Nothing is dropped except by `drop`: every add leads to a take of that request with the cause, once it is due.
 6. After `retry` the request waits for its backoff. Another add shortens the wait to no less than the smaller of that
    backoff and ``hold`` seconds, so a failing request never runs hot, whatever events come in. It never shortens the
    wait below what the server asked for (``at_least``, at most `AT_LEAST_MAX` seconds).
@@ -20,6 +20,7 @@ Invariants
 from __future__ import annotations
 
 import heapq
+from collections.abc import Callable
 from random import Random  # noqa: TID251 - the type alone; chance is passed in
 
 import msgspec
@@ -263,6 +264,25 @@ class QueueState:
         entry = self._entries.get(request)
         if entry is not None and entry.started is not None and entry.due is not None:
             entry.due = max(entry.due, until)
+
+    def drop(self, matches: Callable[[Request], bool]) -> None:
+        """Remove requests, with their backoffs and throttles. Those that run end as they would, and do not run again."""
+        for request in [request for request in self._entries if matches(request)]:
+            entry = self._entries[request]
+            if entry.started is not None:
+                entry.causes, entry.due, entry.priority = NO_CAUSES, None, -PRIORITY_LIMIT
+                continue
+            self._line.remove(request)
+            self._delayed -= entry.delayed
+            del self._entries[request]
+        for request in [request for request in self._backoffs if matches(request)]:
+            self.forget(request)
+        for request in [request for request in self._throttles if matches(request)]:
+            del self._throttles[request]
+
+    def runs(self, matches: Callable[[Request], bool]) -> bool:
+        """Whether one of these requests is running."""
+        return any(matches(request) for request in self._running)
 
     def failures(self, request: Request) -> int:
         """The number of consecutive failures of the request."""
