@@ -77,6 +77,46 @@ def test_a_write_that_waited_past_the_deadline_for_a_connection_is_not_sent() ->
     assert run_virtual(scenario())[0] == ["GET"]
 
 
+class OneKey:
+    """A claim on one key that is given away at some time."""
+
+    def __init__(self, until: float) -> None:
+        self._until = until
+        self.counted: list[object] = []
+
+    def check(self, request) -> None:
+        if aio.boottime() >= self._until:
+            raise NotLeading("given away")
+
+    def begin_write(self) -> None:
+        self.counted.append("begun")
+
+    def end_write(self, *, answered: bool) -> None:
+        self.counted.append(answered)
+
+
+@pytest.mark.parametrize("given_away_after", [0.0, 2.0, 7.0])
+def test_a_write_for_a_key_that_was_given_away_is_not_sent(given_away_after: float) -> None:
+    """Also one that began before, and waited for a connection; the rest of the term goes on."""
+
+    async def scenario() -> tuple[list[str], list[object]]:
+        transport, arrived = server()
+        async with transport:
+            claim = OneKey(aio.boottime() + given_away_after)
+            rules = Rules(identity="us", lease=15.0, renew=10.0, retry=2.0)
+            fence = Fence(aio.boottime() + 60.0, name="ship", rules=rules)
+            line = Crowded(transport, wait=5.0)
+            client = Client(FencedTransport(line, fence, lambda: claim), retry=RetryPolicy(attempts=1))
+            with suppress(NotLeading):
+                await client.delete(ConfigMap, Key("a", "b"))
+            await Client(FencedTransport(transport, fence)).delete(ConfigMap, Key("a", "c"))
+        return arrived, claim.counted
+
+    arrived, counted = run_virtual(scenario())[0]
+    assert arrived == ["DELETE"] * (2 if given_away_after > 5.0 else 1)
+    assert counted == ([] if not given_away_after else ["begun", True])
+
+
 @pytest.mark.parametrize("rest", [3.0, 9.0])
 def test_a_write_is_waited_for_no_longer_than_the_rest_of_the_term(rest: float) -> None:
     async def scenario() -> None:

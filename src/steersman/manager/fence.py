@@ -9,6 +9,7 @@ Guarantees
   does not extend it.
 - The client waits for the answer while renewals succeed. It stops waiting when the term ends, or when the server must
   have given up.
+- A write may need a `Claim` beside the term, such as a held range of keys. It is checked in the same places.
 - A write that ended without an answer is remembered, because it may still take effect.
 - Reads and watches pass.
 
@@ -23,7 +24,7 @@ import asyncio
 import re
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Self, Unpack
+from typing import Any, Protocol, Self, Unpack
 
 import msgspec
 
@@ -80,6 +81,11 @@ class Fence:
     def close(self) -> None:
         """End the term for good."""
         self._closed = True
+
+    @property
+    def deadline(self) -> float:
+        """When the term ends, in seconds of `aio.boottime`."""
+        return self._deadline
 
     @property
     def remaining(self) -> float:
@@ -154,12 +160,46 @@ class Fence:
         await self._quiet.wait()
 
 
-class FencedTransport(TransportWrapper):
-    """A transport whose writes pass a fence. It does not own the inner transport: closing it does nothing."""
+class Claim(Protocol):
+    """What one write needs beside a term: that the key of its reconcile is still ours."""
 
-    def __init__(self, transport: Transport, fence: Fence) -> None:
+    def check(self, request: HttpRequest) -> None:
+        """Raise `NotLeading` if the key is not ours any more."""
+        ...
+
+    def begin_write(self) -> None:
+        """Count a write that is about to be sent."""
+        ...
+
+    def end_write(self, *, answered: bool) -> None:
+        """Count a write that was answered, or never will be."""
+        ...
+
+
+class _NoClaim:
+    def check(self, request: HttpRequest) -> None:
+        """Allow the write."""
+
+    def begin_write(self) -> None:
+        """Do nothing."""
+
+    def end_write(self, *, answered: bool) -> None:
+        """Do nothing."""
+
+
+_NO_CLAIM: Claim = _NoClaim()
+
+
+class FencedTransport(TransportWrapper):
+    """A transport whose writes pass a fence. It does not own the inner transport: closing it does nothing.
+
+    ``claim`` returns what a write that begins now needs beside the term; None if nothing.
+    """
+
+    def __init__(self, transport: Transport, fence: Fence, claim: Callable[[], Claim | None] | None = None) -> None:
         super().__init__(transport)
         self._fence = fence
+        self._claim = claim
 
     async def send(self, request: HttpRequest, **options: Unpack[SendOptions]) -> Response:
         """Send a request. Raises `NotLeading` if it would write past the end of the term. See `Transport.send`."""
@@ -167,13 +207,15 @@ class FencedTransport(TransportWrapper):
             return await self._inner.send(request, **options)
         # Check early too, so that an ended term opens no connection.
         self._fence.check(request)
+        claim = (self._claim() if self._claim is not None else None) or _NO_CLAIM
+        claim.check(request)
         fence, loop = self._fence, asyncio.get_running_loop()
         ends = loop.time() + (options.get("timeout") or DEFAULT_TIMEOUT)
         # A write is outdated if it waited for a connection while no renewal succeeded. The last attempt cannot be
         # outdated.
         for allowed in (fence.server_seconds, fence.server_seconds, fence.sure_seconds):
             left = max(_MOMENT, ends - loop.time())
-            write = _Write(fence, request, min(allowed(), left), options.get("before_send"))
+            write = _Write(fence, claim, request, min(allowed(), left), options.get("before_send"))
             with suppress(_OutdatedError):
                 return await write.send(self._inner, stream=options.get("stream", False), timeout=left)
         raise fence.refusal(request)
@@ -183,9 +225,10 @@ class _Write:
     """One write: the server has ``seconds`` for it, and the client waits while the term lasts."""
 
     def __init__(
-        self, fence: Fence, request: HttpRequest, seconds: float, before_send: Callable[[], None] | None
+        self, fence: Fence, claim: Claim, request: HttpRequest, seconds: float, before_send: Callable[[], None] | None
     ) -> None:
         self._fence = fence
+        self._claim = claim
         self._request = request
         self._seconds = seconds
         self._before_send = before_send
@@ -196,6 +239,7 @@ class _Write:
         """Send the write. Raises `DeadlineExceeded` if the term leaves too little time for the answer."""
         answered = unsent = False
         self._fence.begin_write()
+        self._claim.begin_write()
         try:
             async with self._wait:
                 response = await transport.send(
@@ -211,7 +255,9 @@ class _Write:
                 raise
             raise self._late() from None
         finally:
-            self._fence.end_write(answered=answered or unsent or self._sent_at is None)
+            settled = answered or unsent or self._sent_at is None
+            self._claim.end_write(answered=settled)
+            self._fence.end_write(answered=settled)
         if response.status != 504 or not self._is_late():
             return response
         await response.close()
@@ -221,6 +267,7 @@ class _Write:
         if self._before_send is not None:
             self._before_send()
         self._fence.check(self._request)
+        self._claim.check(self._request)
         if not self._fence.fits(self._seconds):
             raise _OutdatedError(f"{describe_request(self._request)}: not sent")
         self._sent_at = asyncio.get_running_loop().time()
