@@ -175,7 +175,7 @@ def test_the_map_names_files_from_their_rooms() -> None:
 
 
 def test_planted_misplaced_files_are_found() -> None:
-    page = "\n## The rooms\n\n### client\n\n`client.py`, `reader.py`, `verbs/reader.py`, `cache/reader.py`.\n\n## Words\n\n`reader.py`\n"
+    page = "\n## The rooms\n\n### client\n\n`client.py`, `reader.py`, `verbs/reader.py`, `cache/reads/reader.py`.\n\n## Words\n\n`reader.py`\n"
     assert misplaced_files(page) == ["client: reader.py"]
 
 

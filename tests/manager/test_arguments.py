@@ -9,6 +9,7 @@ from steersman import Done, HttpEndpoints, LeaderElection, Manager, RequeueAfter
 from steersman.cache import KindOptions, as_selector
 from steersman.controller import ControllerOptions
 from steersman.kinds.core_v1 import Pod, Secret
+from steersman.manager import Shards
 
 
 async def _wait(pod):
@@ -33,6 +34,15 @@ MISTAKES = [
     pytest.param(lambda: Manager(5), "run() connects by itself", id="no client"),
     pytest.param(lambda: Manager(name=5), 'name="site-operator"', id="no name"),
     pytest.param(lambda: Manager(name="x", leader=True), 'leader=LeaderElection("x")', id="leader=True"),
+    pytest.param(lambda: Manager(shards="x"), 'shards=Shards("my-operator")', id="shards is a string"),
+    pytest.param(
+        lambda: Manager(leader=LeaderElection("x"), shards=Shards("y")), 'Shards("x")', id="leader and shards"
+    ),
+    pytest.param(lambda: Manager(shards=Shards("")), "needs a name", id="shards without a name"),
+    pytest.param(
+        lambda: Manager(shards=Shards("x"), namespaces=["a"]), "leave namespaces out", id="shards and namespaces"
+    ),
+    pytest.param(lambda: Shards("x", same_namespace=Secret), "pass a list of kinds", id="one kind instead of a list"),
     pytest.param(lambda: Manager(leader="lease"), 'LeaderElection("lease")', id="leader is a string"),
     pytest.param(lambda: Manager(leader=False), "write leader=None", id="leader=False"),
     pytest.param(lambda: Manager(endpoints=8081), "HttpEndpoints(port=8081)", id="a port"),
@@ -75,7 +85,7 @@ def test_a_name_that_no_server_accepts_is_refused_at_once(name):
 
 @pytest.mark.parametrize(("make", "words"), MISTAKES)
 def test_a_mistake_says_what_to_write(make, words):
-    with pytest.raises(TypeError) as raised:
+    with pytest.raises((TypeError, ValueError)) as raised:
         make()
     assert words in str(raised.value)
 

@@ -9,7 +9,7 @@ from steersman.controller import owners_through
 from steersman.kinds.apps_v1 import Deployment, ReplicaSet
 from steersman.kinds.core_v1 import ConfigMap, Namespace, Pod, Secret
 from steersman.kinds.rbac_v1 import RoleBinding
-from steersman.manager import PermissionRule, permissions_of, written_bindings
+from steersman.manager import PermissionRule, Shards, permissions_of, written_bindings
 from steersman.webhooks import WebhookEndpoint, mutates
 
 READ = ("get", "list", "watch")
@@ -41,6 +41,15 @@ def test_what_is_watched_is_read_what_is_owned_is_written_and_what_is_reconciled
         PermissionRule(group, ("sites/status",), ("get", "update", "patch")),
     )
     assert (needs.namespaces, needs.cluster_rules, needs.own_rules) == ((), (), ())
+
+
+def test_replicas_with_shards_need_leases_and_the_assignment_in_their_own_namespace():
+    needs = permissions_of(site_manager(shards=Shards("site-operator")))
+    assert needs.own_rules == (
+        PermissionRule("", ("configmaps",), ("create",)),
+        PermissionRule("", ("configmaps",), ("get", "watch", "update"), ("site-operator-assignment",)),
+        PermissionRule("coordination.k8s.io", ("leases",), ("get", "list", "watch", "create", "update", "delete")),
+    )
 
 
 def test_a_leader_needs_its_lease_in_its_own_namespace():

@@ -183,8 +183,10 @@ def _unreachable(url: str) -> str:
 
 
 def _never_seen(statistics: ManagerStatistics, explanations: Iterable[Explanation], keys: Sequence[Key]) -> str:
+    if elsewhere := [each.elsewhere for each in explanations if each.elsewhere]:
+        return f"another replica has {keys[0]}; ask it: {elsewhere[0]}"
     leader = statistics.leader
-    if leader is not None and not leader.leading:
+    if leader is not None and not leader.leading and statistics.shards is None:
         return f"{statistics.name or 'this manager'} is on standby; ask the leader: {leader.holder or 'none'}"
     names = {explanation.controller for explanation in explanations}
     known = [record.request.key for one in statistics.controllers if one.name in names for record in one.keys]

@@ -8,6 +8,7 @@ Guarantees
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, Protocol
 
 import msgspec
@@ -15,7 +16,8 @@ import msgspec
 from steersman.cache import Cache, ObjectEvent
 from steersman.client import Client
 from steersman.controller.cached_kinds import CachedKinds
-from steersman.controller.context import NO_EVENTS, Events, Reconciler
+from steersman.controller.causes import Request
+from steersman.controller.context import NO_EVENTS, Events, LeavingReconciler, Reconciler
 from steersman.controller.controller import Controller
 from steersman.controller.options import ControllerOptions
 from steersman.controller.records import KeyRecord
@@ -44,6 +46,8 @@ class WatchedKind(msgspec.Struct, frozen=True, kw_only=True):
     resync: float | None = None
     #: The controller works while the server does not serve this kind.
     optional: bool = False
+    #: Whether the mapper names only objects in the namespace of the watched one.
+    local: bool = False
 
 
 class Blueprint(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,11 +92,12 @@ class Blueprint(msgspec.Struct, frozen=True, kw_only=True):
         on_record: Callable[[KeyRecord], None] | None = None,
         events: Events = NO_EVENTS,
         registry: Registry | None = None,
+        admits: Callable[[Request], bool] | None = None,
     ) -> Controller:
         """Make the controller. It reads from the cache and writes with ``client`` (default: the cache's own).
 
         ``on_record`` is called for every reconcile, for metrics and traces. Reconciles find ``events`` and ``registry``
-        in their context.
+        in their context. Requests that ``admits`` refuses are not queued.
         """
         kinds = CachedKinds(cache)
         return Controller(
@@ -108,6 +113,8 @@ class Blueprint(msgspec.Struct, frozen=True, kw_only=True):
             events=events,
             registry=registry,
             scope=Scope(kind_name(self.primary), self.namespaced),
+            admits=admits,
+            on_left=partial(self.reconciler.leave, kinds) if isinstance(self.reconciler, LeavingReconciler) else None,
         )
 
     def _watched(self) -> list[GroupVersionKind]:

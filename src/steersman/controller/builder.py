@@ -116,6 +116,7 @@ class ControllerBuilder(Generic[T]):
             mapper=same_object,
             predicate=_checked(predicate, self._where("when")),
             resync=_seconds(resync, self._where("when")),
+            local=True,
         )
         return self
 
@@ -133,7 +134,12 @@ class ControllerBuilder(Generic[T]):
         mapper = partial(Owners, self._primary, namespaced=self._is_namespaced(where), any_owner=any_owner)
         self._watches.append(
             WatchedKind(
-                kind=kind, mapper=mapper, words="owned", predicate=_checked(when, where), metadata_only=metadata_only
+                kind=kind,
+                mapper=mapper,
+                words="owned",
+                predicate=_checked(when, where),
+                metadata_only=metadata_only,
+                local=True,
             )
         )
         return self
@@ -217,6 +223,7 @@ class ControllerBuilder(Generic[T]):
                 through=through,
                 resync=_seconds(resync, where),
                 optional=optional,
+                local=bool(through),
             )
         )
         return self
@@ -264,7 +271,7 @@ class ControllerBuilder(Generic[T]):
             raise ValueError(f"{where} was already called; begin another controller for another reconciler")
         checked = _check_reconciler(reconciler, self._primary, where)
         self._complete = True
-        own = self._own or WatchedKind(kind=self._primary, mapper=same_object, resync=RESYNC)
+        own = self._own or WatchedKind(kind=self._primary, mapper=same_object, resync=RESYNC, local=True)
         if own.resync == RESYNC:
             own = msgspec.structs.replace(own, resync=self._options.resync or None)
         blueprint = Blueprint(

@@ -5,17 +5,18 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, MutableMapping
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import msgspec
 
 from steersman.controller.causes import Causes, Request
 from steersman.controller.outcomes import Outcome
 from steersman.controller.writes.reconcile_client import ReconcileClient
-from steersman.objects import Object, Unstructured
+from steersman.objects import Key, Object, Unstructured
 from steersman.telemetry import Registry
 
 if TYPE_CHECKING:
+    from steersman.controller.sources.mappers import Stores
     from steersman.kinds.core_v1 import ObjectReference
 
 T_co = TypeVar("T_co", covariant=True)
@@ -109,6 +110,15 @@ class Reconciler(Protocol[T_co]):
         An exception is a failure of this key alone, and Steersman retries it with backoff: a `Conflict` without an error in the
         log, a `TerminalError` not before something changes.
         """
+        ...
+
+
+@runtime_checkable
+class LeavingReconciler(Protocol):
+    """A reconciler with a memory of keys, of which another process may have some later."""
+
+    def leave(self, stores: Stores, concerns: Callable[[Key], bool]) -> None:
+        """Forget these keys: from now on another process reconciles them."""
         ...
 
 

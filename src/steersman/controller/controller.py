@@ -44,7 +44,7 @@ from steersman.controller.writes.reconcile_client import ReconcileClient
 from steersman.controller.writes.traces import WriteTraces
 from steersman.controller.writes.write_log import WriteLog
 from steersman.errors import is_exit
-from steersman.objects import GroupVersionKind
+from steersman.objects import GroupVersionKind, Key
 from steersman.telemetry import LineLimit, Registry, error_words
 
 _log = logging.getLogger("steersman.controller")
@@ -86,6 +86,8 @@ class Controller:
         events: Events = NO_EVENTS,
         registry: Registry | None = None,
         scope: Scope = ANY_SCOPE,
+        admits: Callable[[Request], bool] | None = None,
+        on_left: Callable[[Callable[[Key], bool]], None] | None = None,
     ) -> None:
         self.name = name
         self._scope = scope
@@ -101,7 +103,9 @@ class Controller:
         self._traces = traces
         self._events = events
         self._registry = registry
-        self._queue = Queue(self.options.queue)
+        self._queue = Queue(self.options.queue, admits=admits)
+        #: Called when keys have left with a drain: their memory is of no use any more.
+        self._on_left = on_left
         self._echoes = Echoes(primary, self.watched)
         self._records = Records()
         self._failures = FailureReports(self._records)
@@ -149,6 +153,12 @@ class Controller:
         """Queue a request directly, beside the sources."""
         self._scope.check(request)
         self._queue.add(request, cause, priority=priority, after=after)
+
+    async def drain(self, matches: Callable[[Request], bool]) -> None:
+        """Drop requests, and return when none of them is reconciled any more. They must not be admitted meanwhile."""
+        await self._queue.drain(matches)
+        if self._on_left is not None:
+            self._on_left(lambda key: matches(Request(key)))
 
     # from a taken request to its outcome
 

@@ -15,6 +15,7 @@ from steersman.debug.statistics import (
     ManagerStatistics as ManagerStatistics,
     Phase as Phase,
     ReadyCondition as ReadyCondition,
+    ShardStatistics as ShardStatistics,
     UnreadyObject as UnreadyObject,
     UnreadyObjects as UnreadyObjects,
 )

@@ -37,6 +37,21 @@ class LeaderStatistics(msgspec.Struct, frozen=True, kw_only=True):
     since: datetime | None = None
 
 
+class ShardStatistics(msgspec.Struct, frozen=True, kw_only=True):
+    """The ranges of one of the replicas that share the work."""
+
+    #: The identity of this replica's term.
+    replica: str
+    #: The newest assignment that it has seen; 0 if none.
+    generation: int
+    #: The terms that own ranges in it.
+    replicas: tuple[str, ...] = ()
+    #: The ranges in which it reconciles, those that it reads, and those that it gives away.
+    working: tuple[str, ...] = ()
+    beginning: tuple[str, ...] = ()
+    draining: tuple[str, ...] = ()
+
+
 class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
     """The result of a named check."""
 
@@ -103,6 +118,8 @@ class ManagerStatistics(msgspec.Struct, frozen=True, kw_only=True):
     phase: Phase
     #: None without leader election.
     leader: LeaderStatistics | None = None
+    #: None without shards.
+    shards: ShardStatistics | None = None
     #: In the order in which they were added; empty while another process leads.
     controllers: tuple[ControllerStatistics, ...] = ()
     informers: tuple[InformerStatistics, ...] = ()
@@ -128,3 +145,5 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     next_run: float | None
     #: The cached Ready condition of the object; None if the object is gone or has no such condition.
     ready: ReadyCondition | None = None
+    #: With shards: the replica that has the key, if that is another one than this.
+    elsewhere: str = ""

@@ -4,6 +4,8 @@ Guarantees:
 
 - **Only the leader acts.** A deposed leader stops writing before another candidate can take its Lease. It can lead
   again later in the same process.
+- **With shards, one replica acts on a key.** Replicas share the namespaces; a range of them moves after its owner has
+  drained it, or when the owner's Lease has expired.
 - A term's Lease is released only after its work has ended. The successor starts at once, with fresh caches.
 - Start and stop are ordered, and stop drains. A controller that fails ends the program with its error.
 - Controllers can be added and removed while the program runs.
@@ -24,6 +26,7 @@ from steersman.manager.permissions import (
     written_bindings as written_bindings,
 )
 from steersman.manager.readiness import ready_of as ready_of
+from steersman.manager.shards.settings import Shards as Shards
 from steersman.manager.shutdown import report_threads as report_threads
 from steersman.manager.signals import (
     LAST_SECONDS as LAST_SECONDS,

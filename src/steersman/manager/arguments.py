@@ -5,7 +5,7 @@ Two blueprints that would undo each other's work are rejected.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import timedelta
 from inspect import iscoroutinefunction, isfunction
 from typing import Any, cast
@@ -16,6 +16,7 @@ from steersman.controller import Blueprint, ControllerBuilder, KindLike, Owners,
 from steersman.errors import ConfigError
 from steersman.manager.endpoints import HttpEndpoints
 from steersman.manager.leader import LeaderElection
+from steersman.manager.shards.settings import Shards
 from steersman.objects import UNSET, GroupKind, kind_name
 
 #: The length of a name: a field manager has at most 128 characters on a server, and those of its parts, such as
@@ -47,6 +48,24 @@ def check_leader(leader: object, name: object) -> None:
         f'Manager(leader={leader!r}): name the Lease; write Manager(leader=LeaderElection("{lease}")) '
         "with from steersman import LeaderElection"
     )
+
+
+def check_shards(shards: object, leader: object, namespaces: Sequence[str]) -> None:
+    """Raise unless these are `Shards` or None, without a leader beside their coordinator and without chosen namespaces."""
+    if shards is None:
+        return
+    if not isinstance(shards, Shards):
+        raise TypeError(f'Manager(shards={shards!r}): write Manager(shards=Shards("my-operator"))')
+    if isinstance(leader, LeaderElection):  # both are valid, but not together
+        raise ValueError(  # noqa: TRY004
+            f"Manager(leader={leader.name!r}, shards={shards.name!r}): the replicas of shards elect a coordinator with the Lease"
+            f' {shards.name}; leave leader out, and to update from leader election keep the name: Shards("{leader.name}")'
+        )
+    if namespaces:
+        raise ValueError(
+            f"Manager(namespaces={list(namespaces)!r}, shards={shards.name!r}): replicas cannot share chosen namespaces yet, because"
+            " each would cache all of them; leave namespaces out, or use LeaderElection"
+        )
 
 
 def check_endpoints(endpoints: object) -> None:

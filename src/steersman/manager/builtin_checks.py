@@ -42,8 +42,8 @@ def add_builtin_checks(health: Checks, ready: Checks, state: State, leadership: 
         return check_caches(state.cache.awaited())
 
     def controllers() -> str:
-        if state.running is not None:
-            return check_controllers(state.running.controllers, state.absent, behind=state.running.behind)
+        for term in state.terms:
+            return check_controllers(term.controllers, state.absent, behind=term.behind)
         if state.election is None:
             raise NotYet("not started yet")
         return ""

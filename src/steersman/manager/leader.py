@@ -26,15 +26,17 @@ import msgspec
 from steersman import aio
 from steersman.client import Client
 from steersman.errors import AlreadyExists, ApiError, Conflict, NotFound
-from steersman.manager.fence import Fence, FencedTransport
+from steersman.manager.fence import Claim, Fence, FencedTransport
 from steersman.manager.lease_state import (
     JITTER,
+    NO_NOTES,
     Absent,
     Command,
     Create,
     End,
     Failed,
     Found,
+    LeaseNotes,
     LeaseRecord,
     Left,
     Moment,
@@ -86,12 +88,29 @@ class LeaderElection:
     def campaign(self, client: Client, *, hesitates: Callable[[], bool] = lambda: False) -> Campaign:
         """Campaign: ``async with election.campaign(client) as campaign: async for term in campaign: ...``."""
         # While hesitates() is true, another candidate should lead, if there is one.
+        return self._campaign(client, hesitates, NO_NOTES, None)
+
+    def _campaign(
+        self,
+        client: Client,
+        hesitates: Callable[[], bool],
+        notes: LeaseNotes,
+        claim: Callable[[], Claim | None] | None,
+    ) -> Campaign:
         identity = self._identity or f"{aio.host_name() or 'unnamed'}_{aio.name_suffix(10)}"
         rules = msgspec.structs.replace(self._rules, identity=identity)
-        return Campaign(client, Key(self.namespace or client.namespace, self.name), rules, hesitates)
+        key = Key(self.namespace or client.namespace, self.name)
+        return Campaign(client, key, rules, hesitates, notes, claim)
 
     def __repr__(self) -> str:
         return f"<LeaderElection {self.name}>"
+
+
+def campaign_with(
+    election: LeaderElection, client: Client, *, notes: LeaseNotes, claim: Callable[[], Claim | None]
+) -> Campaign:
+    """Campaign so that each write of the Lease sets ``notes``, and each write in a term needs a ``claim``."""
+    return election._campaign(client, lambda: False, notes, claim)  # noqa: SLF001 - a private name of the same module
 
 
 class Term:
@@ -101,11 +120,19 @@ class Term:
     the block declares that all work has ended, and gives up the rest of the term.
     """
 
-    def __init__(self, number: int, client: Client, fence: Fence, *, on_left: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        number: int,
+        client: Client,
+        fence: Fence,
+        *,
+        on_left: Callable[[], None],
+        claim: Callable[[], Claim | None] | None = None,
+    ) -> None:
         #: The number of this term in its campaign, starting at 1.
         self.number = number
         #: Reads as any client does. Its writes raise `NotLeading` when the term is over.
-        self.client = client.with_transport(lambda transport: FencedTransport(transport, fence))
+        self.client = client.with_transport(lambda transport: FencedTransport(transport, fence, claim))
         self._fence = fence
         self._on_left = on_left
         self._lost = asyncio.Event()
@@ -121,6 +148,11 @@ class Term:
     def valid(self) -> bool:
         """Whether the term is valid right now."""
         return self._fence.remaining > 0
+
+    @property
+    def deadline(self) -> float:
+        """When the term ends, unless it is renewed earlier, in seconds of `aio.boottime`."""
+        return self._fence.deadline
 
     @property
     def remaining(self) -> float:
@@ -182,7 +214,15 @@ class Term:
 class Campaign:
     """A running candidate; made by `LeaderElection.campaign`. Iterate it for its terms, one after the other."""
 
-    def __init__(self, client: Client, key: Key, rules: Rules, hesitates: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        client: Client,
+        key: Key,
+        rules: Rules,
+        hesitates: Callable[[], bool],
+        notes: LeaseNotes,
+        claim: Callable[[], Claim | None] | None,
+    ) -> None:
         self._client = client
         self._hesitates = hesitates
         #: When this candidate began to leave the free Lease to others, and when it last did so.
@@ -192,7 +232,9 @@ class Campaign:
         # Renewals wait neither for a connection that reconciles share nor for their rate limit.
         from steersman.manager.stored_lease import StoredLease  # noqa: PLC0415 - only an election needs the kind
 
-        self._lease = StoredLease(client.dedicated(), key)
+        self._lease = StoredLease(client.dedicated(), key, notes)
+        self._claim = claim
+        self._renewing = False
         self._owner = AsyncExitStack()
         self._term: Term | None = None
         self._offered: Term | None = None
@@ -230,6 +272,11 @@ class Campaign:
 
     async def __aexit__(self, *error: Any) -> bool | None:
         return await self._owner.__aexit__(*error)
+
+    def renew(self) -> None:
+        """Renew the Lease now, so that others see the current notes."""
+        self._renewing = True
+        self._wake.set()
 
     def abandon(self) -> None:
         """Reject all further writes of the term and stop renewing. The Lease expires; it is not released."""
@@ -285,7 +332,7 @@ class Campaign:
         if state.term != before.term:
             assert state.deadline is not None
             fence = Fence(state.deadline, name=str(key), term=state.term, rules=self._rules)
-            self._term = Term(state.term, self._client, fence, on_left=self._wake.set)
+            self._term = Term(state.term, self._client, fence, on_left=self._wake.set, claim=self._claim)
             _log.info("%s: %s leads now, term %d", key, identity, state.term)
             self._changed.set()
         elif self._term is not None and state.deadline is not None:
@@ -378,8 +425,9 @@ class Campaign:
             seen = self._lease.take_news()
             if seen is not None:
                 return Found(seen) if isinstance(seen, LeaseRecord) else Woke()
-        if phase is Phase.LEADER and self._lease.take_doubt(self._rules.identity):
+        if phase is Phase.LEADER and (self._lease.take_doubt(self._rules.identity) or self._renewing):
             # A renewal now shows whether we still lead.
+            self._renewing = False
             return Woke()
         return None
 

@@ -16,7 +16,7 @@ Not covered: someone deletes a held Lease, and a candidate that never saw it cre
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from enum import Enum, auto
 from typing import TypeAlias
@@ -77,6 +77,17 @@ class LeaseRecord(msgspec.Struct, frozen=True, kw_only=True):
     acquired: MicroTime | None = None
     renewed: MicroTime | None = None
     version: str = ""
+
+
+class LeaseNotes(msgspec.Struct, frozen=True):
+    """What a holder tells others in the metadata of its Lease."""
+
+    labels: Mapping[str, str] = {}
+    #: Called at each write.
+    annotations: Callable[[], Mapping[str, str]] = dict
+
+
+NO_NOTES = LeaseNotes()
 
 
 class Moment(msgspec.Struct, frozen=True):

@@ -28,7 +28,6 @@ from steersman.controller import (
     Blueprint,
     Controller,
     ControllerBuilder,
-    Events,
     KeyRecord,
     SupportsBlueprint,
     Watchdog,
@@ -49,6 +48,7 @@ from steersman.manager.arguments import (
     check_name,
     check_named,
     check_seconds,
+    check_shards,
     checked_name,
     several,
     with_far_kinds,
@@ -59,14 +59,16 @@ from steersman.manager.endpoints import HttpEndpoints
 from steersman.manager.event_log import EventLog
 from steersman.manager.explanations import explain
 from steersman.manager.health import Checks
-from steersman.manager.leader import LeaderElection, Term
+from steersman.manager.leader import LeaderElection
 from steersman.manager.measurements import Measurements
 from steersman.manager.readiness import unready_objects
 from steersman.manager.reconcile_listeners import ReconcileListener, ReconcileListeners
+from steersman.manager.shards.settings import Shards
+from steersman.manager.shards.statistics import shard_statistics, with_holders
 from steersman.manager.shutdown import Shutdown, reconcile_name
 from steersman.manager.stages import Job, Stage, Stages
 from steersman.manager.state import State
-from steersman.manager.term_controllers import TermControllers
+from steersman.manager.terms.work import Work
 from steersman.objects import UNSET, Key, Kind, Object, Resource, UnsetType, Unstructured, kind_name
 from steersman.telemetry import Registry
 from steersman.transport import MeasuredTransport, RequestMeasurements
@@ -92,6 +94,7 @@ class Manager:
     - Without a client, `run` connects as `Client.connect` does. A manager runs once.
     - ``name`` is the field manager unless the client has one. After a rename, list the earlier names so that the
       manager takes over their fields: ``Manager(name="new", formerly=("old",))``.
+    - With ``shards``, all processes act at once, each on its own namespaces: see `Shards`.
     - Without ``leader``, all processes act at once. In a cluster that is a warning; ``leader=None`` says it is intended.
     - ``namespaces`` limits caches and reconciles of namespaced kinds; empty means all. ``kinds`` overrides it per kind, and
       kinds in ``uncached`` are always read from the server.
@@ -108,6 +111,7 @@ class Manager:
         name: str = "",
         formerly: Iterable[str] = (),
         leader: LeaderElection | UnsetType | None = UNSET,
+        shards: Shards | None = None,
         namespaces: Iterable[str] = (),
         kinds: Mapping[AnyKind, KindOptions] | None = None,
         uncached: Iterable[AnyKind] = (),
@@ -139,6 +143,7 @@ class Manager:
         self._client = client
         #: The namespaces of namespaced kinds; empty means all.
         self.namespaces = KindOptions(namespaces=several(namespaces)).namespaces
+        check_shards(shards, leader, self.namespaces)
         #: The options of kinds, which override ``namespaces``.
         self.kinds = dict(kinds or {})
         self._uncached = tuple(uncached)
@@ -153,7 +158,9 @@ class Manager:
         self._measurements = Measurements(self.registry)
         #: Records Kubernetes Events; reconciles use it through their context.
         self.events = EventLog(name)
-        self._state = State(leader)
+        #: How replicas share the work; None if they do not.
+        self.shards = shards
+        self._state = State(leader, shards)
         self._stopping = self._state.stopping
         self._listener: HttpListener | None = None
         self._leadership = LeadershipCheck()
@@ -195,8 +202,8 @@ class Manager:
             check_named((blueprint,), self.client.field_manager)
             self._state.cache.hold(blueprint)
         self._added[blueprint.name] = blueprint
-        if self._state.running is not None:
-            self._state.running.start(blueprint)
+        if (running := self._state.term_of(blueprint)) is not None:
+            running.start(blueprint)
 
     async def remove(self, name: str) -> None:
         """Drain and remove a controller, and drop the kinds that no other controller needs from the cache.
@@ -208,8 +215,8 @@ class Manager:
         del self._added[name]
         self._leaving.add(name)
         try:
-            if self._state.running is not None:
-                await self._state.running.remove(name, grace=self._shutdown.grace)
+            for running in self._state.terms:
+                await running.remove(name, grace=self._shutdown.grace)
         finally:
             self._leaving.discard(name)
             if self._state.cache is not None:
@@ -327,8 +334,8 @@ class Manager:
     def stop(self) -> None:
         """Start no more reconciles; `run` returns when the running ones have ended, or after the grace period."""
         self._stopping.set()
-        if self._state.running is not None:
-            self._state.running.stop()
+        for running in self._state.terms:
+            running.stop()
 
     async def run(self, client: Client | None = None, *, signals: bool = True) -> None:
         """Run until `stop` or a signal. Raises the error of a controller or cache that failed.
@@ -364,7 +371,7 @@ class Manager:
             stack.callback(self._shutdown.ended)
             tasks = self._state.tasks = await stack.enter_async_context(Supervisor())
             stack.callback(self._shutdown.cancelled)
-            tasks.start(self._work(cache), name="manager: controllers")
+            tasks.start(self._work().run(cache, self.client), name="manager: controllers")
             await self._stopping.wait()
             await self._shutdown.drain()
             tasks.cancel()
@@ -404,7 +411,9 @@ class Manager:
             self.ready.add("webhooks", (await stack.enter_async_context(serving)).check)
 
     async def _fill_caches(self, stack: AsyncExitStack) -> ManagedCache:
-        cache = ManagedCache(self.client, kinds=self.kinds, uncached=self._uncached, namespaces=self.namespaces)
+        cache = ManagedCache(
+            self.client, kinds=self.kinds, uncached=self._uncached, namespaces=self.namespaces, shards=self.shards
+        )
         for (kind, name), function in self._indexes.items():
             cache.add_index(kind, name, function)
         await stack.enter_async_context(cache)
@@ -412,56 +421,23 @@ class Manager:
         self._state.cache = cache
         return cache
 
-    async def _work(self, cache: ManagedCache) -> None:
-        try:
-            if self._state.election is None:
-                self._state.warn_unelected(self.name, self.client.server, self.blueprints)
-                self._state.working = True
-                async with self.events.opened(self.client) as events:
-                    await self._reconcile(cache, self.client, events, fresh=False)
-                return
-            await cache.warm_up(self._stopping)
-            if self._stopping.is_set():
-                return
-            async with self._state.election.campaign(self.client, hesitates=cache.is_stale) as campaign:
-                self._state.campaign = campaign
-                async for term in campaign:
-                    self._state.working = True
-                    async with term:
-                        await self._lead(cache, term)
-                    if self._stopping.is_set():
-                        return
-                    self._state.working = False
-        finally:
-            self._state.drained.set()
-            self._stopping.set()
+    def _work(self) -> Work:
+        if self.shards is not None:
+            from steersman.manager.terms.shared_work import SharedWork  # noqa: PLC0415 - few programs have shards
 
-    async def _lead(self, cache: ManagedCache, term: Term) -> None:
-        self._state.since = utc_now()
-        self._leadership.entered(term)
-        try:
-            # Inside the term, so that its fence lets the last events pass.
-            async with self.events.opened(term.client) as events:
-                await self._reconcile(cache, term.client, events, fresh=True)
-        finally:
-            self._state.since = None
-            self._leadership.entered(None)
-
-    async def _reconcile(self, cache: ManagedCache, client: Client, events: Events, *, fresh: bool) -> None:
-        """Run all controllers until they are stopped. Each term has new ones."""
-        if self._stopping.is_set():
-            return
-        try:
-            async with self._stages.led(client), Supervisor() as tasks:
-                running = TermControllers(
-                    cache, client, tasks, fresh=fresh, on_record=self._on_record, events=events, registry=self.registry
-                )
-                self._state.running = running
-                for blueprint in self.blueprints:
-                    running.start(blueprint)
-                await self._stopping.wait()
-        finally:
-            self._state.running = None
+            work = SharedWork
+        else:
+            work = Work
+        return work(
+            self.name,
+            self._state,
+            stages=self._stages,
+            events=self.events,
+            leadership=self._leadership,
+            registry=self.registry,
+            blueprints=lambda: self.blueprints,
+            on_record=self._on_record,
+        )
 
     def _on_record(self, controller: str, record: KeyRecord) -> None:
         self._measurements.on_record(controller, record)
@@ -478,6 +454,7 @@ class Manager:
             now=utc_now(),
             phase=self.phase,
             leader=self._state.leader(self._client),
+            shards=shard_statistics(self._state.membership) if self._state.membership is not None else None,
             controllers=tuple(controller.statistics(keys=keys) for controller in self.controllers),
             informers=self._state.cache.statistics() if self._state.cache is not None else (),
             checks=(*self.health.last, *self.ready.last),
@@ -496,4 +473,5 @@ class Manager:
 
     def explain(self, kind_or_controller: str, key: Key) -> list[Explanation]:
         """What each controller that has this name, or reconciles this kind, recorded about a key."""
-        return explain(self.blueprints, self.controllers, kind_or_controller, key, informers=self.informers)
+        found = explain(self.blueprints, self.controllers, kind_or_controller, key, informers=self.informers)
+        return with_holders(found, self.blueprints, self._state.membership)

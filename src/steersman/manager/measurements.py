@@ -101,6 +101,8 @@ class Measurements:
         self._deletion = registry.gauge(names.OLDEST_DELETION)
         self._relists = registry.counter(names.CACHE_RELISTS)
         self._relisted: dict[str, int] = {}
+        self._outside = registry.counter(names.SHARD_OUTSIDE_READS)
+        self._read_outside: dict[str, int] = {}
         self._shown: set[str] = set()
 
     def on_record(self, controller: str, record: KeyRecord) -> None:
@@ -139,6 +141,15 @@ class Measurements:
         self._collect_informers(statistics.informers, statistics.now)
         if statistics.leader is not None:
             self._leader.labels(statistics.leader.lease).set(1.0 if statistics.leader.leading else 0.0)
+        if (shards := statistics.shards) is not None:
+            self.registry.gauge(names.SHARD_GENERATION).labels().set(shards.generation)
+            ranges = self.registry.gauge(names.SHARD_RANGES)
+            for state in ("working", "beginning", "draining"):
+                ranges.labels(state).set(len(getattr(shards, state)))
+            for informer in statistics.informers:
+                before = self._read_outside.get(informer.kind, 0)
+                self._outside.labels(informer.kind).inc(max(0, informer.outside_reads - before))
+                self._read_outside[informer.kind] = informer.outside_reads
 
     def forget(self, controller: str) -> None:
         """Drop the series of a controller that was removed for good."""

@@ -24,6 +24,7 @@ import msgspec
 from steersman.controller import Blueprint, Owners
 from steersman.manager.endpoints import HttpEndpoints
 from steersman.manager.manager import Manager
+from steersman.manager.shards.settings import assignment_name
 from steersman.objects import Kind, Object, plural_of
 from steersman.webhooks import WebhookEndpoint, WebhookRegistration
 
@@ -127,6 +128,10 @@ def permissions_of(
         own.add_named("", "secrets", ("get", "create", "update"), endpoints.secret_key.name)
     if (leader := manager.statistics(keys=0).leader) is not None:
         lease = leader.lease.rpartition("/")[2]
+        if manager.shards is not None:
+            # One Lease for each replica, whose names are not known before.
+            own.add("coordination.k8s.io", "leases", ("get", "list", "watch", "create", "update", "delete"))
+            own.add_named("", "configmaps", ("get", "watch", "create", "update"), assignment_name(manager.shards.name))
         own.add_named("coordination.k8s.io", "leases", ("get", "watch", "create", "update"), lease)
     return Permissions(
         namespaces=manager.namespaces,

@@ -122,8 +122,9 @@ class Shutdown:
     def _give_up(self) -> None:
         """Give up leadership, because something in the program does not end."""
         self._stuck = self.running_reconciles() or "no reconcile is running; does a before_leading stage not end?"
-        if self._state.campaign is not None:
-            self._state.campaign.abandon()
+        for campaign in (self._state.campaign, self._state.member_campaign):
+            if campaign is not None:
+                campaign.abandon()
         self._report(f"{LAST_SECONDS:g} s after its cancellation", "does not end")
 
     def _report(self, why: str, verdict: str = "exits now: it did not end by itself") -> None:

@@ -10,17 +10,22 @@ import logging
 from collections import deque
 from collections.abc import Set as AbstractSet, Sized
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from steersman.aio import Supervisor, utc_now
 from steersman.client import Client
-from steersman.controller import Blocked, Controller, log_blocked
+from steersman.controller import Blocked, Blueprint, Controller, log_blocked
 from steersman.debug import BlockedLoop, LeaderStatistics, Phase
 from steersman.manager.caches import ManagedCache
 from steersman.manager.leader import Campaign, LeaderElection
+from steersman.manager.shards.kinds import is_shared
+from steersman.manager.shards.settings import Shards
 from steersman.manager.term_controllers import TermControllers
 from steersman.objects import UNSET, GroupVersionKind, Key, UnsetType
+
+if TYPE_CHECKING:
+    from steersman.manager.shards.membership import Membership
 
 _log = logging.getLogger("steersman.manager")
 
@@ -38,10 +43,12 @@ def waits_for(controller: Controller, absent: AbstractSet[GroupVersionKind]) -> 
 class State:
     """The state of one manager."""
 
-    def __init__(self, leader: LeaderElection | UnsetType | None) -> None:
-        self.election = None if leader is UNSET else leader
+    def __init__(self, leader: LeaderElection | UnsetType | None, shards: Shards | None = None) -> None:
+        self.shards = shards
+        #: The election of the leader, or of the coordinator of shards.
+        self.election = shards.election if shards is not None else None if leader is UNSET else leader
         #: Whether the program decided for or against leader election.
-        self._decided = leader is not UNSET
+        self._decided = leader is not UNSET or shards is not None
         self.started: datetime | None = None
         self.ended = False
         #: The task that runs `Manager.run`, and whether a signal during startup cancelled it.
@@ -56,6 +63,10 @@ class State:
         #: When this program began to lead.
         self.since: datetime | None = None
         self.running: TermControllers | None = None
+        #: With shards: the controllers that all replicas run, the terms of this replica, and its candidacy for its own Lease.
+        self.shared: TermControllers | None = None
+        self.membership: Membership | None = None
+        self.member_campaign: Campaign | None = None
         #: Whether there is something to drain: controllers, or at least a Lease to release.
         self.working = False
         self.blocked: deque[BlockedLoop] = deque(maxlen=_BLOCKED_KEPT)
@@ -63,7 +74,16 @@ class State:
     @property
     def controllers(self) -> tuple[Controller, ...]:
         """The running controllers; none while another process leads."""
-        return self.running.controllers if self.running is not None else ()
+        return tuple(controller for term in self.terms for controller in term.controllers)
+
+    @property
+    def terms(self) -> tuple[TermControllers, ...]:
+        """The controllers of each running term."""
+        return tuple(term for term in (self.shared, self.running) if term is not None)
+
+    def term_of(self, blueprint: Blueprint) -> TermControllers | None:
+        """The running term that has to run a controller."""
+        return self.shared if self.shards is not None and is_shared(blueprint) else self.running
 
     @property
     def phase(self) -> Phase:
@@ -74,7 +94,7 @@ class State:
             return "draining"
         if self.cache is None:
             return "starting"
-        if self.running is not None:
+        if self.terms:
             return "running" if self._works else "syncing"
         held = self.cache.held()
         synced = all(informer.synced or not informer.served for informer in held)

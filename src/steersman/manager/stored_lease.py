@@ -6,15 +6,16 @@ import asyncio
 
 from steersman.client import Added, Client, Deleted, Modified
 from steersman.kinds.coordination_v1 import Lease, LeaseSpec
-from steersman.manager.lease_state import LeaseRecord
+from steersman.manager.lease_state import NO_NOTES, LeaseNotes, LeaseRecord
 from steersman.objects import Key, ObjectMeta, replace, version_number
 
 
 class StoredLease:
     """The Lease on the server. A write changes our fields and keeps the rest as it was read."""
 
-    def __init__(self, client: Client, key: Key) -> None:
+    def __init__(self, client: Client, key: Key, notes: LeaseNotes = NO_NOTES) -> None:
         self.key = key
+        self._notes = notes
         self._client = client
         self._read: Lease | None = None
         self._news: Lease | None = None
@@ -30,7 +31,7 @@ class StoredLease:
 
     async def create(self, record: LeaseRecord) -> LeaseRecord:
         """Create the Lease; returns it as the server has it."""
-        metadata = ObjectMeta(namespace=self.key.namespace, name=self.key.name)
+        metadata = self._noted(ObjectMeta(namespace=self.key.namespace, name=self.key.name))
         return self._keep(await self._client.create(Lease(metadata=metadata, spec=_filled(LeaseSpec(), record))))
 
     async def update(self, record: LeaseRecord, version: str) -> LeaseRecord:
@@ -38,7 +39,8 @@ class StoredLease:
         lease = self._read
         assert lease is not None
         assert lease.metadata.resource_version == version
-        return self._keep(await self._client.update(replace(lease, spec=_filled(lease.spec or LeaseSpec(), record))))
+        spec = _filled(lease.spec or LeaseSpec(), record)
+        return self._keep(await self._client.update(replace(lease, metadata=self._noted(lease.metadata), spec=spec)))
 
     async def watch(self, wake: asyncio.Event) -> None:
         """Record changes until the server ends the watch."""
@@ -76,6 +78,16 @@ class StoredLease:
         # An older state, or one that cannot be compared, is no reason for doubt.
         holder = (news.spec.holder_identity if news.spec is not None else None) or ""
         return holder != identity and _comparable(news, self._read) and not _older(news, self._read)
+
+    def _noted(self, metadata: ObjectMeta) -> ObjectMeta:
+        labels, annotations = self._notes.labels, self._notes.annotations()
+        if not labels and not annotations:
+            return metadata
+        return replace(
+            metadata,
+            labels={**(metadata.labels or {}), **labels},
+            annotations={**(metadata.annotations or {}), **annotations},
+        )
 
     def _keep(self, lease: Lease) -> LeaseRecord:
         self._read = lease

@@ -17,7 +17,7 @@ from functools import partial
 from steersman.aio import Supervisor
 from steersman.cache import Informer
 from steersman.client import Client
-from steersman.controller import NO_EVENTS, Blueprint, Controller, Events, KeyRecord
+from steersman.controller import NO_EVENTS, Blueprint, Controller, Events, KeyRecord, Request
 from steersman.manager.caches import AnyKind, ManagedCache
 from steersman.telemetry import Registry
 
@@ -95,6 +95,7 @@ class TermControllers:
         on_record: OnRecord,
         events: Events = NO_EVENTS,
         registry: Registry | None = None,
+        admits: Callable[[Request], bool] | None = None,
     ) -> None:
         self._cache = cache
         self._client = client
@@ -103,6 +104,7 @@ class TermControllers:
         self._on_record = on_record
         self._events = events
         self._registry = registry
+        self._admits = admits
         self._entries: dict[str, _Entry] = {}
 
     @property
@@ -122,7 +124,12 @@ class TermControllers:
         on_record = partial(self._on_record, blueprint.name)
         entry = _Entry(
             blueprint.assemble(
-                self._cache, self._client, on_record=on_record, events=self._events, registry=self._registry
+                self._cache,
+                self._client,
+                on_record=on_record,
+                events=self._events,
+                registry=self._registry,
+                admits=self._admits,
             ),
             blueprint.required_kinds(),
         )

@@ -22,16 +22,7 @@ from typing import Any, cast
 import msgspec
 
 from steersman.aio import AwaitCheck
-from steersman.controller import (
-    Blueprint,
-    Context,
-    Done,
-    Outcome,
-    Request,
-    RequeueAfter,
-    claim,
-    controller_for,
-)
+from steersman.controller import Blueprint, Context, Done, Outcome, Request, RequeueAfter, claim, controller_for
 from steersman.errors import Forbidden, Invalid, NotCached
 from steersman.objects import GroupVersionKind, Object
 from steersman.patterns.children import ChildIdentity, Outputs
@@ -100,6 +91,7 @@ class MachineReconciler:
         self._metrics = ReconcilerMetrics()
         self._memories = memories
         self._unwritten = UnwrittenChanges()
+        self.leave = memories.leave
         self._checked = False
 
     async def reconcile(self, ctx: Context, request: Request) -> Outcome:
@@ -151,7 +143,12 @@ def blueprint_of(machine: Machine) -> Blueprint:
     across = tuple(child.kind for child in produced if child.across_namespaces)
     conditions = machine.graph.conditions if machine.graph.reports else ()
     return msgspec.structs.replace(
-        blueprint, formerly=machine.formerly, writes=written, across_namespaces=across, conditions=conditions
+        blueprint,
+        watches=memories.local_watches(blueprint.watches),
+        formerly=machine.formerly,
+        writes=written,
+        across_namespaces=across,
+        conditions=conditions,
     )
 
 

@@ -77,6 +77,15 @@ CLIENT_RETRIES = CounterOf("rest_client_request_retries_total", "Requests that w
 # --- the program -----------------------------------------------------------------------------------------------------
 
 LEADER_STATUS = GaugeOf("leader_election_master_status", "1 while this program is the leader, else 0.", ("name",))
+SHARD_GENERATION = GaugeOf("steersman_shard_generation", "The newest assignment of shards that this replica has seen.")
+SHARD_RANGES = GaugeOf(
+    "steersman_shard_ranges", "Ranges of this replica by state: working, beginning or draining.", ("state",)
+)
+SHARD_OUTSIDE_READS = CounterOf(
+    "steersman_shard_outside_reads_total",
+    "Reads that went to the server because other replicas have their namespaces.",
+    ("kind",),
+)
 CERTIFICATE_READS = CounterOf("certwatcher_read_certificate_total", "Certificates re-read after a change.")
 CERTIFICATE_READ_ERRORS = CounterOf(
     "certwatcher_read_certificate_errors_total", "Changed certificates that could not be read."

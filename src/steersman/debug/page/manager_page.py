@@ -148,6 +148,8 @@ def _never_ran(explanation: Explanation, statistics: ManagerStatistics) -> Html:
         if one.name == explanation.controller
         for record in one.keys
     ]
+    if explanation.elsewhere:
+        return join("not here: ", element("span", explanation.elsewhere, class_="mono"), " has the key")
     words = "never here, or too long ago to be remembered"
     meant = nearest(str(explanation.key), known)
     if not meant:
@@ -218,6 +220,14 @@ def _calm(statistics: ManagerStatistics) -> tuple[str, str]:
 
 def _leads(statistics: ManagerStatistics) -> Html:
     leader = statistics.leader
+    if (shards := statistics.shards) is not None:
+        role = "coordinates" if leader is not None and leader.leading else "shares"
+        return join(
+            f"This process {role} shards as ",
+            element("span", shards.replica, class_="mono"),
+            f": it works on {count(len(shards.working), 'range')}, in assignment {shards.generation}"
+            f" for {count(len(shards.replicas), 'replica')}.",
+        )
     if leader is None:
         return join("No leader election: this process acts alone.")
     lease = element("span", leader.lease, class_="mono")

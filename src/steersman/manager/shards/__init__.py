@@ -1,1 +1,1 @@
-"""Which replica works on which hashes, as pure steps. Nothing uses it yet: see designs/scale.md."""
+"""Replicas that share the work of one program: pure steps, and the IO around them. See designs/scale.md."""

@@ -25,6 +25,8 @@ from steersman.wire import HashRange
 SLACK: Final = 0.1
 #: Into how many pieces all hashes are cut where no weight is known.
 _PIECES: Final = 64
+#: Into about how many pieces a replica cuts its own weight.
+_CUTS: Final = 32
 _HASHES: Final = 2**64
 #: What the width of all hashes weighs, as a part of the whole weight, so that hashes without objects are shared too.
 _WIDTH: Final = 1e-3
@@ -140,6 +142,23 @@ def _cells(parts: Iterable[Part], weights: Sequence[Weighed]) -> list[_Cell]:
             found.append(_Cell(replace(part, range=common), weight))
             position += 1
     return found
+
+
+def weighed(ranges: Iterable[HashRange], counts: Mapping[int, float]) -> tuple[Weighed, ...]:
+    """The ranges that have weight, cut so that each piece is one hash, or about a part in `_CUTS` of the whole weight."""
+    portion = sum(counts.values()) / _CUTS
+    found: list[Weighed] = []
+    for each in sorted(ranges):
+        first, weight = 0, 0.0
+        hashes = sorted(hash_ for hash_ in counts if each.contains(hash_))
+        for position, hash_ in enumerate(hashes):
+            first = hash_ if not weight else first
+            weight += counts[hash_]
+            following = counts[hashes[position + 1]] if position + 1 < len(hashes) else None
+            if following is None or weight + following > portion:
+                found.append(Weighed(HashRange(first, hash_ + 1), weight))
+                weight = 0.0
+    return tuple(found)
 
 
 def _covering(weights: Sequence[Weighed]) -> list[Weighed]:

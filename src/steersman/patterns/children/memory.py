@@ -15,10 +15,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from typing import Any, cast
 from weakref import WeakKeyDictionary
+
+import msgspec
 
 from steersman.cache import StoredView as CacheView
 from steersman.client import Reader
@@ -29,6 +31,7 @@ from steersman.controller import (
     KindLike,
     Stores,
     View,
+    WatchedKind,
     claiming,
     internal_client,
 )
@@ -196,6 +199,14 @@ class ChildMemory:
         self.pending.pop(owner, None)
         self.subscriptions.forget(owner)
 
+    def leave(self, concerns: Callable[[Key], bool]) -> None:
+        """Forget owners that another process reconciles from now on."""
+        known = (self.cleaned_up, self.pending, self._owner_uids, self.searched, self.newly_guarded, self.lost)
+        for key in {key: None for each in known for key in each if concerns(key)}:
+            self.forget(key)
+            for each in known:
+                each.pop(key, None)
+
 
 class Memories:
     """The memories of all controllers assembled from one blueprint."""
@@ -220,6 +231,23 @@ class Memories:
         for child in self.children.retired:
             # Without its CRD, a retired kind has no children left.
             controller.watches(child.kind, map=owners, metadata_only=True, optional=True)
+
+    def leave(self, stores: Stores, concerns: Callable[[Key], bool]) -> None:
+        """Forget owners that another process reconciles from now on."""
+        self.of(stores).leave(concerns)
+
+    def local_watches(self, watches: Iterable[WatchedKind]) -> tuple[WatchedKind, ...]:
+        """The watches, those of children marked whose owners are always in the same namespace."""
+        near = {
+            child.kind
+            for child in (*self.children.kinds, *self.children.retired)
+            if not child.across_namespaces and child.claims is None
+        }
+        owned = "owned"  # the name of `_Owners`
+        return tuple(
+            msgspec.structs.replace(each, local=True) if each.words == owned and each.kind in near else each
+            for each in watches
+        )
 
 
 class _Owners:
