@@ -11,6 +11,8 @@ import pytest
 from bench.shards_audit import assignments, moved
 from bench.shards_world import opened
 from steersman.kinds.coordination_v1 import Lease
+from steersman.manager.lease_state import RESERVED_HOLDER
+from steersman.manager.shards.records import read_member
 
 #: Some of their hashes are close together: they are divided by weight.
 NAMESPACES = [f"ns-{number:02}" for number in range(40)]
@@ -45,7 +47,14 @@ async def test_replicas_that_join_and_leave_share_the_work(world):
     await world.balanced()
     (_, after) = assignments(world.record.read())[-1]
     assert 0 < moved(before, after, NAMESPACES) <= 1.2 * len(NAMESPACES) / 3
+    term = next(owner for owner in map(world.owner, NAMESPACES) if owner.startswith("sharer-a."))
     await world.stop("a")
+    leases = [
+        each for each in world.record.read() if each.name == "sharer-a" and each.resource == "leases" and each.body
+    ]
+    released = leases[-1]
+    assert not released.body["spec"].get("holderIdentity")
+    assert read_member(released.body["metadata"]["annotations"]).term == term, "the others wait for a lease"
     await world.divided()
     assert world.unexpected(since) == set()
     await world.change("two")
@@ -82,3 +91,32 @@ async def test_replicas_that_are_killed_suspended_and_cut_off_are_replaced(world
     await world.change("four")
     await world.converged("four")
     await world.divided()
+
+
+@pytest.mark.slow
+async def test_a_rolling_update_from_leader_election_has_one_actor_for_each_key(world):
+    """A standby of the old version never leads again once replicas share the work, even if their coordinator dies."""
+    old = await world.start("old-1", elects=True)
+    await world.converged("one")
+    standby = await world.start("old-2", elects=True)
+    await world.start("new-1")
+    await world.change("two")
+    await world.converged("two")
+    # Whichever leads next, in the end no old one does.
+    await world.stop(old.identity)
+    while (await standby.status()).leads:
+        await world.kill(standby.identity)
+        standby = await world.start(f"{standby.identity}-again", elects=True)
+    await world.divided("new-1")
+    await world.start("new-2")
+    await world.balanced("new-1", "new-2")
+    await world.change("three")
+    await world.converged("three")
+    await world.kill("new-1")
+    await world.divided("new-2")
+    await world.change("four")
+    await world.converged("four")
+    await world.stop("new-2")
+    lease = await world.client.get(Lease, ("default", "sharer"))
+    assert lease.spec.holder_identity == RESERVED_HOLDER
+    assert not (await standby.status()).leads

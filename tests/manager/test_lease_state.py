@@ -67,10 +67,10 @@ class Server:
 class Candidate:
     """One participant: its own clock, its own speed, and the request that it waits for."""
 
-    def __init__(self, name: str, *, offset: float, speed: float) -> None:
+    def __init__(self, name: str, *, offset: float, speed: float, reserves: bool = False) -> None:
         self.offset = offset
         self.speed = speed
-        self.rules = Rules(identity=name, lease=15.0, renew=10.0, retry=2.0)
+        self.rules = Rules(identity=name, lease=15.0, renew=10.0, retry=2.0, reserves=reserves)
         self.state, self.command = begin(self.rules)
         self.asked_at = 0.0
         self.answer = None
@@ -105,15 +105,18 @@ class Elections(RuleBasedStateMachine):
         self.server = Server()
         self.candidates: list[Candidate] = []
         self.lost: list[object] = []
+        #: Whether a candidate that reserves the Lease has led.
+        self.reserved = False
 
     @initialize(
         offsets=st.lists(st.sampled_from([0.0, -3e5, 40.0]), min_size=2, max_size=3),
         speeds=st.lists(st.sampled_from([1.0, 0.85, 1.15]), min_size=3, max_size=3),
+        reserving=st.lists(st.booleans(), min_size=3, max_size=3),
     )
-    def start(self, offsets, speeds) -> None:
+    def start(self, offsets, speeds, reserving) -> None:
         self.candidates = [
-            Candidate(f"candidate-{number}", offset=offset, speed=speed)
-            for number, (offset, speed) in enumerate(zip(offsets, speeds, strict=False))
+            Candidate(f"candidate-{number}", offset=offset, speed=speed, reserves=reserves)
+            for number, (offset, speed, reserves) in enumerate(zip(offsets, speeds, reserving, strict=False))
         ]
 
     def _of(self, number: int) -> Candidate:
@@ -189,6 +192,13 @@ class Elections(RuleBasedStateMachine):
     def at_most_one_leads(self) -> None:
         leading = [candidate.state.rules.identity for candidate in self.candidates if candidate.leads(self.time)]
         assert len(leading) <= 1, leading
+
+    @invariant()
+    def a_reserved_lease_stays_reserved(self) -> None:
+        """A leader of the version before shards would act on all keys while replicas work."""
+        leading = [candidate for candidate in self.candidates if candidate.leads(self.time)]
+        self.reserved = self.reserved or any(candidate.rules.reserves for candidate in leading)
+        assert not self.reserved or all(candidate.rules.reserves for candidate in leading)
 
     @invariant()
     def the_lease_names_who_leads(self) -> None:

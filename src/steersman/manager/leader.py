@@ -30,6 +30,7 @@ from steersman.manager.fence import Claim, Fence, FencedTransport
 from steersman.manager.lease_state import (
     JITTER,
     NO_NOTES,
+    RESERVED_HOLDER,
     Absent,
     Command,
     Create,
@@ -88,7 +89,7 @@ class LeaderElection:
     def campaign(self, client: Client, *, hesitates: Callable[[], bool] = lambda: False) -> Campaign:
         """Campaign: ``async with election.campaign(client) as campaign: async for term in campaign: ...``."""
         # While hesitates() is true, another candidate should lead, if there is one.
-        return self._campaign(client, hesitates, NO_NOTES, None)
+        return campaign_with(self, client, hesitates=hesitates)
 
     def _campaign(
         self,
@@ -96,9 +97,11 @@ class LeaderElection:
         hesitates: Callable[[], bool],
         notes: LeaseNotes,
         claim: Callable[[], Claim | None] | None,
+        *,
+        reserves: bool,
     ) -> Campaign:
         identity = self._identity or f"{aio.host_name() or 'unnamed'}_{aio.name_suffix(10)}"
-        rules = msgspec.structs.replace(self._rules, identity=identity)
+        rules = msgspec.structs.replace(self._rules, identity=identity, reserves=reserves)
         key = Key(self.namespace or client.namespace, self.name)
         return Campaign(client, key, rules, hesitates, notes, claim)
 
@@ -107,10 +110,19 @@ class LeaderElection:
 
 
 def campaign_with(
-    election: LeaderElection, client: Client, *, notes: LeaseNotes, claim: Callable[[], Claim | None]
+    election: LeaderElection,
+    client: Client,
+    *,
+    hesitates: Callable[[], bool] = lambda: False,
+    notes: LeaseNotes = NO_NOTES,
+    claim: Callable[[], Claim | None] | None = None,
+    reserves: bool = False,
 ) -> Campaign:
-    """Campaign so that each write of the Lease sets ``notes``, and each write in a term needs a ``claim``."""
-    return election._campaign(client, lambda: False, notes, claim)  # noqa: SLF001 - a private name of the same module
+    """Campaign so that each write of the Lease sets ``notes``, and each write in a term needs a ``claim``.
+
+    With ``reserves``, no candidate without it can lead afterwards.
+    """
+    return election._campaign(client, hesitates, notes, claim, reserves=reserves)  # noqa: SLF001 - the same module
 
 
 class Term:
@@ -251,7 +263,8 @@ class Campaign:
     @property
     def leader(self) -> str:
         """The last holder seen in the Lease; empty if it had none."""
-        return self._state.seen.holder if self._state.seen is not None else ""
+        holder = self._state.seen.holder if self._state.seen is not None else ""
+        return "" if holder == RESERVED_HOLDER and self._rules.reserves else holder
 
     @property
     def leading(self) -> bool:
@@ -327,7 +340,9 @@ class Campaign:
     def _publish(self, before: State, state: State) -> None:
         key, identity = self._lease.key, self._rules.identity
         leader_before = before.seen.holder if before.seen is not None else ""
-        if self.leader != leader_before and self.leader not in {"", identity}:
+        if self.leader != leader_before and self.leader == RESERVED_HOLDER:
+            _log.warning("%s: %s", key, self.leader)
+        elif self.leader != leader_before and self.leader not in {"", identity}:
             _log.info("%s: %s leads", key, self.leader)
         if state.term != before.term:
             assert state.deadline is not None

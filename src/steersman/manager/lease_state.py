@@ -9,6 +9,7 @@ Guarantees, for any delayed, lost, repeated or late answer, and any suspended ca
 - The Lease is released only after the term was left, only while it is certainly ours, and only if every write of the
   term was answered.
 - A write names the version that was read, so at most one of several concurrent writes succeeds.
+- After a candidate that reserves the Lease (`Rules.reserves`) has led, no other candidate leads again.
 
 Not covered: someone deletes a held Lease, and a candidate that never saw it creates a new one at once.
 """
@@ -28,6 +29,11 @@ from steersman.objects import MicroTime
 #: Lease duration in a released Lease, for candidates that do not notice the missing holder.
 RELEASED_SECONDS = 1
 
+#: What a candidate with `Rules.reserves` adds to the duration in its Lease. Other candidates wait so long, about 63 years.
+RESERVED_SECONDS = 2_000_000_000
+#: The holder of a reserved Lease that was released.
+RESERVED_HOLDER = "reserved for shards: stop them and delete this Lease to elect a leader"
+
 #: Claims are spread by up to this fraction of `retry`.
 JITTER = 0.2
 
@@ -39,6 +45,8 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     lease: float
     renew: float
     retry: float
+    #: Whether only candidates with this rule may ever take the Lease again, although it is released or expires.
+    reserves: bool = False
 
     def __post_init__(self) -> None:
         if not self.identity:
@@ -83,8 +91,8 @@ class LeaseNotes(msgspec.Struct, frozen=True):
     """What a holder tells others in the metadata of its Lease."""
 
     labels: Mapping[str, str] = {}
-    #: Called at each write.
-    annotations: Callable[[], Mapping[str, str]] = dict
+    #: Called at each write, with whether it holds the Lease or releases it.
+    annotations: Callable[[bool], Mapping[str, str]] = lambda _: {}
 
 
 NO_NOTES = LeaseNotes()
@@ -246,7 +254,8 @@ def step(state: State, observation: Observation, now: Moment) -> tuple[State, Co
                 # Others may create it at once.
                 state = _deposed(state)
         case Written(record):
-            state = _set(state, seen=record, seen_at=now.elapsed, ours=bool(record.holder), unanswered=())
+            ours = record.holder == state.rules.identity
+            state = _set(state, seen=record, seen_at=now.elapsed, ours=ours, unanswered=())
         case Stopped():
             state = _set(state, stopping=True)
         case _:
@@ -292,6 +301,10 @@ def _patience(state: State, now: Moment) -> float:
     seen = state.seen
     if seen is None or not seen.holder or state.ours:
         return 0.0
+    if state.rules.reserves and seen.duration >= RESERVED_SECONDS:
+        if seen.holder == RESERVED_HOLDER:
+            return 0.0
+        return state.seen_at + (seen.duration - RESERVED_SECONDS) - now.elapsed
     # A holder without a duration gets our own.
     return state.seen_at + (seen.duration or state.rules.lease) - now.elapsed
 
@@ -390,7 +403,7 @@ def _claim(state: State, seen: LeaseRecord | None, now: Moment) -> tuple[State, 
     renewed = _later(now, seen)
     record = LeaseRecord(
         holder=rules.identity,
-        duration=float(math.ceil(rules.lease)),
+        duration=float(math.ceil(rules.lease)) + (RESERVED_SECONDS if rules.reserves else 0),
         transitions=kept.transitions if kept is not None else 0 if seen is None else seen.transitions + 1,
         acquired=kept.acquired if kept is not None else renewed,
         renewed=renewed,
@@ -402,8 +415,13 @@ def _claim(state: State, seen: LeaseRecord | None, now: Moment) -> tuple[State, 
 
 def _release(state: State, now: Moment) -> tuple[State, Command]:
     assert state.seen is not None
+    reserves = state.rules.reserves
     record = msgspec.structs.replace(
-        state.seen, holder="", duration=float(RELEASED_SECONDS), renewed=_later(now, state.seen), version=""
+        state.seen,
+        holder=RESERVED_HOLDER if reserves else "",
+        duration=float(RELEASED_SECONDS + (RESERVED_SECONDS if reserves else 0)),
+        renewed=_later(now, state.seen),
+        version="",
     )
     return state, Update(record, state.seen.version)
 

@@ -31,7 +31,7 @@ class StoredLease:
 
     async def create(self, record: LeaseRecord) -> LeaseRecord:
         """Create the Lease; returns it as the server has it."""
-        metadata = self._noted(ObjectMeta(namespace=self.key.namespace, name=self.key.name))
+        metadata = self._noted(ObjectMeta(namespace=self.key.namespace, name=self.key.name), record)
         return self._keep(await self._client.create(Lease(metadata=metadata, spec=_filled(LeaseSpec(), record))))
 
     async def update(self, record: LeaseRecord, version: str) -> LeaseRecord:
@@ -40,7 +40,8 @@ class StoredLease:
         assert lease is not None
         assert lease.metadata.resource_version == version
         spec = _filled(lease.spec or LeaseSpec(), record)
-        return self._keep(await self._client.update(replace(lease, metadata=self._noted(lease.metadata), spec=spec)))
+        metadata = self._noted(lease.metadata, record)
+        return self._keep(await self._client.update(replace(lease, metadata=metadata, spec=spec)))
 
     async def watch(self, wake: asyncio.Event) -> None:
         """Record changes until the server ends the watch."""
@@ -79,8 +80,8 @@ class StoredLease:
         holder = (news.spec.holder_identity if news.spec is not None else None) or ""
         return holder != identity and _comparable(news, self._read) and not _older(news, self._read)
 
-    def _noted(self, metadata: ObjectMeta) -> ObjectMeta:
-        labels, annotations = self._notes.labels, self._notes.annotations()
+    def _noted(self, metadata: ObjectMeta, record: LeaseRecord) -> ObjectMeta:
+        labels, annotations = self._notes.labels, self._notes.annotations(bool(record.holder))
         if not labels and not annotations:
             return metadata
         return replace(

@@ -2,7 +2,7 @@
 
 Guarantees
 - It writes on top of the version that it read, so a write of an earlier coordinator cannot undo one of a later.
-- A replica counts as ended when its Lease says so, or did not change for the time of a lease, in reads by this
+- A replica counts as ended when its Lease says so, or did not change for the time of its lease, in reads by this
   coordinator: a read that began that much later still showed the version that an earlier one had returned.
 - It writes nothing while nothing is to change.
 - Without an assignment, it writes the first one only when no living replica has seen one.
@@ -45,6 +45,11 @@ class _Seen(msgspec.Struct, frozen=True):
     member: Member
 
     @property
+    def duration(self) -> int:
+        """The lease in seconds; 0 if the Lease does not say."""
+        return (self.lease.spec and self.lease.spec.lease_duration_seconds) or 0
+
+    @property
     def ended(self) -> bool:
         """Whether the Lease says that the term is over."""
         return not (self.lease.spec and self.lease.spec.holder_identity)
@@ -59,6 +64,8 @@ class Coordinator:
         self._namespace = shards.namespace or client.namespace
         self._key = Key(self._namespace, assignment_name(shards.name))
         self._sightings = Sightings()
+        #: The lease of each term in seconds: another version of the program may have another one.
+        self._durations: dict[str, float] = {}
         self._on_write = on_write
         self._complaint = ""
 
@@ -87,6 +94,7 @@ class Coordinator:
         owners = {name for part in current.parts for name in (part.owner, part.next) if name}
         versions = {term: each.lease.metadata.resource_version or "" for term, each in seen.items()}
         self._sightings = self._sightings.after(versions, owners, aio.boottime())
+        self._durations |= {term: float(each.duration) for term, each in seen.items() if not each.ended}
         expired = {term for term in self._sightings.seen if self._expired(term, sent)}
         gone = expired | {term for term, each in seen.items() if each.ended}
         living = {term: each.member for term, each in seen.items() if term not in gone}
@@ -101,7 +109,8 @@ class Coordinator:
         return any(part.next for part in following.parts)
 
     def _expired(self, term: str, sent: float) -> bool:
-        return self._sightings.expired(term, lease=self._shards.lease, now=sent)
+        lease = max(self._shards.lease, self._durations.get(term, 0.0))
+        return self._sightings.expired(term, lease=lease, now=sent)
 
     async def _write(self, stored: ConfigMap | None, following: Assignment) -> None:
         data = {ASSIGNMENT_KEY: assignment_text(following)}

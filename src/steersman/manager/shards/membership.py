@@ -18,10 +18,16 @@ class Membership:
     def __init__(self, shards: Shards, identity: str) -> None:
         self._shards = shards
         self._identity = identity
-        self.begin()
+        #: The identity of the last term; its Lease names it when it is released.
+        self._last = ""
+        self._start()
 
     def begin(self) -> None:
         """Begin the next term, whose identity no term has had. The work of the last one must have ended."""
+        self._last = self.state.identity
+        self._start()
+
+    def _start(self) -> None:
         # A process that is started again with the identity of an earlier one has other terms.
         self.state = State(identity=f"{self._identity}.{aio.name_suffix(5)}", renew=self._shards.renew)
         self.holdings = Holdings(self._shards.lease)
@@ -36,9 +42,11 @@ class Membership:
         """What a write of the current reconcile needs; None outside a reconcile."""
         return self.holdings.claim()
 
-    def annotations(self) -> Mapping[str, str]:
-        """What the Lease of this replica says."""
+    def annotations(self, holds: bool) -> Mapping[str, str]:  # noqa: FBT001 - see LeaseNotes
+        """What the Lease of this replica says when it is renewed, or released after a term."""
         state = self.state
+        if not holds:
+            return {REPLICA_ANNOTATION: member_text(Member(term=self._last))}
         member = Member(
             term=state.identity,
             generation=state.assignment.generation,

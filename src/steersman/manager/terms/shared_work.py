@@ -51,7 +51,9 @@ class SharedWork(Work):
     # the coordinator
 
     async def _coordinate(self, cache: ManagedCache, client: Client) -> None:
-        async with self._shards.election.campaign(client, hesitates=cache.is_stale) as campaign:
+        # A candidate of the version before, which elects one leader for all keys, must not lead while replicas work.
+        campaign = campaign_with(self._shards.election, client, hesitates=cache.is_stale, reserves=True)
+        async with campaign:
             self._state.campaign = campaign
             async for term in campaign:
                 self._coordinates = True
@@ -110,6 +112,7 @@ class SharedWork(Work):
     ) -> None:
         """Work in one term of this replica."""
         if self._stopping.is_set():
+            membership.begin()
             return
         self._leadership.entered(term)
         dedicated = client.dedicated()
