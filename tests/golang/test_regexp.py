@@ -14,7 +14,7 @@ import pytest
 
 from bench.contenders.preparing import go_program
 from samples import portions
-from steersman.golang.regexp.expressions import Expression
+from steersman.golang.regexp.expressions import Expression, expression, one_budget
 from steersman.golang.regexp.linear_expression import LinearExpression
 from steersman.golang.regexp.parser import expression_problem, parsed
 from steersman.golang.regexp.programs import INSTRUCTIONS_MAX, Budget, BudgetSpent
@@ -183,6 +183,20 @@ def test_what_costs_too_much_is_refused_and_not_done():
         Expression(text).matches(sample)
     [problem] = validate_tree({"type": "string", "pattern": text}, sample)
     assert "is too long to be matched with" in problem.message
+
+
+def test_the_patterns_of_a_schema_are_compiled_once_and_without_a_charge():
+    """Each server reads the schemas of its kinds; that must not count against their objects."""
+
+    def compile_many() -> None:
+        for number in range(100_000):
+            expression(f"(a{{500}}|{number})")
+
+    with one_budget():
+        with pytest.raises(BudgetSpent):
+            compile_many()
+        made = expression("^(a|b){900}once$", charged=False)
+        assert expression("^(a|b){900}once$") is made
 
 
 def test_all_patterns_of_one_object_share_a_budget():

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from steersman.cel import enforced_format, matches_format
-from steersman.golang.regexp import BudgetSpent, Expression
+from steersman.golang.regexp import BudgetSpent, expression
 
 Schema = Mapping[str, Any]
 Check = Callable[[Any], bool]
@@ -78,7 +78,7 @@ def text_check(schema: Schema, types: tuple[str, ...] = ("string",)) -> Check:
     format_ = enforced_format(types, schema.get("format", ""))
     pattern = schema.get("pattern")
     try:
-        matches = Expression(pattern).matches if pattern else None
+        matches = expression(pattern, charged=False).matches if pattern else None
     except ValueError:
         return undecided
     if longest is None and not shortest and not format_ and matches is None:

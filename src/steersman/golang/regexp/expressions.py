@@ -90,8 +90,11 @@ _kept: OrderedDict[str, Expression] = OrderedDict()
 _kept_size = 0
 
 
-def expression(text: str) -> Expression:
-    """The expression, cached or compiled. Raises ValueError with Go's message if it is invalid."""
+def expression(text: str, *, charged: bool = True) -> Expression:
+    """The expression, cached or compiled. Raises ValueError with Go's message if it is invalid.
+
+    Compiling is charged to the budget, except if ``charged`` is False: for the patterns of a schema, which is read once.
+    """
     global _kept_size  # noqa: PLW0603 - one bound for all that is kept
     found = _kept.get(text)
     if found is not None:
@@ -99,10 +102,12 @@ def expression(text: str) -> Expression:
         with suppress(KeyError):
             _kept.move_to_end(text)
         return found
-    budget = _budget.get() or Budget()
-    budget.spend(_COMPILING + len(text))
+    budget = (_budget.get() or Budget()) if charged else None
+    if budget is not None:
+        budget.spend(_COMPILING + len(text))
     made = Expression(text)
-    budget.spend(made.size)
+    if budget is not None:
+        budget.spend(made.size)
     _kept[text] = made
     _kept_size += made.size
     while len(_kept) > _KEPT_MAX or (_kept_size > _SIZE_MAX and len(_kept) > 1):
