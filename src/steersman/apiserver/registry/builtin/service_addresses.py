@@ -165,7 +165,7 @@ class _Allocation:
         self._dry_run = dry_run
         self.holder: str = metadata(obj).get("uid", "")
         #: The free keys below a prefix when the first of them was needed, in random order.
-        self._free: dict[str, list[str]] = {}
+        self._free: dict[str, list[list[str]]] = {}
         #: The keys that this allocation has written.
         self.claimed: list[str] = []
 
@@ -260,17 +260,18 @@ class _Allocation:
 
     async def _any(self, prefix: str, *preferences: Sequence[Any]) -> str:
         """A free key below a prefix, from the first of these sequences of values that has one; empty if none has."""
-        free = self._free.get(prefix)
-        if free is None:
+        groups = self._free.get(prefix)
+        if groups is None:
             taken = {record.key for record in (await self._storage.list(prefix)).records}
-            free = self._free[prefix] = []
-            for values in reversed(preferences):
-                keys = [key for value in values if (key := f"{prefix}{value}") not in taken]
-                randomness().shuffle(keys)
-                free += keys
-        while free:
-            if await self._claim(key := free.pop()):
-                return key.removeprefix(prefix)
+            groups = self._free[prefix] = [
+                [key for value in values if (key := f"{prefix}{value}") not in taken] for values in preferences
+            ]
+        for keys in groups:
+            while keys:
+                at = randomness().randrange(len(keys))
+                keys[at], keys[-1] = keys[-1], keys[at]
+                if await self._claim(key := keys.pop()):
+                    return key.removeprefix(prefix)
         return ""
 
     async def _any_address(self) -> str:
