@@ -86,3 +86,13 @@ def test_a_variable_that_is_no_manager_is_named(package: Path) -> None:
     assert isinstance(program("shop_program.late")(), Manager)
     with pytest.raises(TypeError, match=r"shop_program\.memory has no Manager named 'manager'"):
         program("shop_program.memory")()
+
+
+def test_a_folder_without_an_init_is_looked_for_once(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every start after a crash imports it again, and a search reads folders."""
+    (package / "__init__.py").unlink()
+    invalidate_caches()
+    setup = program("shop_program.operator")
+    assert setup().name == "shop-1"
+    monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry != str(package.parent)])
+    assert setup().name == "shop-1"

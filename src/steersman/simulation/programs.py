@@ -75,14 +75,28 @@ class _Package:
             found = (finder.find_spec(fullname, path, target) for finder in sys.meta_path if finder is not self)
             spec = next(filter(None, found), None)
             # Other loaders may do more than to read a file.
-            if spec is None or spec.origin is None or type(spec.loader) is not SourceFileLoader:
+            if spec is None or not (_is_folder(spec) or type(spec.loader) is SourceFileLoader):
                 return spec
-            spec.loader = _CompiledOnce(fullname, spec.origin)
+            if spec.origin is not None:
+                spec.loader = _CompiledOnce(fullname, spec.origin)
             self._known[fullname] = spec
-        known = self._known[fullname]
-        return spec_from_file_location(
-            fullname, known.origin, loader=known.loader, submodule_search_locations=known.submodule_search_locations
-        )
+        return _again(self._known[fullname])
+
+
+def _is_folder(spec: ModuleSpec) -> bool:
+    """Whether it is a package without an ``__init__``."""
+    return spec.origin is None and spec.submodule_search_locations is not None
+
+
+def _again(known: ModuleSpec) -> ModuleSpec | None:
+    """The same module, to be loaded once more."""
+    if known.origin is None:
+        spec = ModuleSpec(known.name, None, is_package=True)
+        spec.submodule_search_locations = list(known.submodule_search_locations or ())
+        return spec
+    return spec_from_file_location(
+        known.name, known.origin, loader=known.loader, submodule_search_locations=known.submodule_search_locations
+    )
 
 
 class _CompiledOnce(SourceFileLoader):
