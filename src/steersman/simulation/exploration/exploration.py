@@ -1,8 +1,8 @@
 """Explores the schedules of a scenario: every fault at every request, pairs, and random schedules.
 
-How it is fast: a run without faults is forked at each request, once for each fault that can happen there. The branch goes on
-with the fault to its end, so nothing before the fault is computed twice. The same schedule, replayed from the beginning in
-another process, gives the same run.
+How it is fast: a run without faults is forked at the first fault of each schedule with its seed. The branch goes on with the
+faults to its end, so nothing before the first one is computed twice. Schedules with seeds of their own are forked when the
+server runs. The same schedule, run from the beginning in another process, gives the same run.
 """
 
 from __future__ import annotations
@@ -11,12 +11,14 @@ import gc
 import random
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import zip_longest
 from typing import Any, cast
 
 import msgspec
 
 from steersman.simulation.exploration.branches import Branches, Message
+from steersman.simulation.exploration.process_warm_up import warm_up_process
 from steersman.simulation.exploration.warm_up import warm_up
 from steersman.simulation.runs.faults import (
     ALL_FAULTS,
@@ -60,6 +62,8 @@ _CONTENTS = frozenset({"create", "update", "patch", "apply"})
 
 #: How many faults a random schedule has at most.
 _FAULTS_MAX = 4
+#: How often a pair is drawn for each pair that is wanted: most of them are new.
+_ATTEMPTS = 10
 #: How often an earlier fault of a schedule lasts, in place of another one.
 _LASTING = 0.25
 
@@ -120,6 +124,7 @@ class Exploration:
 
     def prepare(self) -> tuple[Violation, ...]:
         """Run without faults, three times: returns what is wrong even then."""
+        warm_up_process()
         outcomes: list[_FaultFree] = []
         failures: list[str] = []
 
@@ -164,11 +169,23 @@ class Exploration:
             for fault in applicable(place, self._faults, self._primaries)
         ]
 
-    # single faults
+    # schedules
 
     def singles(self, on_result: OnResult) -> None:
         """Every single fault at every place."""
-        self._below(self._explore, on_result)
+        self.runs((FaultSchedule(seed=self.seed, faults=(target,)) for target in self.targets()), on_result)
+
+    def runs(self, schedules: Iterable[FaultSchedule], on_result: OnResult) -> None:
+        """Run schedules, each in a process of its own."""
+        by_seed: dict[int, list[FaultSchedule]] = {}
+        for schedule in schedules:
+            by_seed.setdefault(schedule.seed, []).append(schedule)
+        groups = list(by_seed.values())
+        if alone := [schedule for group in groups if len(group) == 1 for schedule in group]:
+            self._below(partial(self._run_from_boot, alone), on_result)
+        for group in groups:
+            if len(group) > 1:
+                self._below(partial(self._run_from_first_faults, group), on_result)
 
     def _below(self, work: Callable[[OnResult], None], on_result: OnResult) -> None:
         """Work in a process of its own, which forks the runs: this process stays as it is."""
@@ -184,68 +201,72 @@ class Exploration:
                 work(lambda result: outer.send(msgspec.json.encode(result)))
         outer.finish()
 
-    def _explore(self, on_result: OnResult) -> None:
-        """Run without faults, and fork at each place for each fault."""
+    def _run_from_boot(self, schedules: Sequence[FaultSchedule], on_result: OnResult) -> None:
+        """Run schedules whose seeds differ: fork when the server runs, and the operator has not started."""
         branches = Branches(self._jobs, lambda message: on_result(_result_of(message)))
-        planned: list[PlacedFault] = []
-        began = [0.0]
+        world = World(self.scenario, seed=self.seed, decide=lambda _: None)
+        world.boot()
+        for schedule in schedules:
+            if branches.branch(schedule):
+                with branches.ending():
+                    began = time.process_time()
+                    world.seed, world.network.decide = schedule.seed, schedule.decide
+                    world.run()
+                    branches.send(msgspec.json.encode(self._result(world, schedule, began)))
+        branches.finish()
+
+    def _run_from_first_faults(self, schedules: Sequence[FaultSchedule], on_result: OnResult) -> None:
+        """Run schedules of one seed: run without faults, and fork at the place of the first fault of each schedule."""
+        branches = Branches(self._jobs, lambda message: on_result(_result_of(message)))
+        waiting = _Waiting(schedules)
+        played: list[tuple[FaultSchedule, float]] = []
 
         def decide(place: Place) -> Fault | None:
-            if planned:
-                return None
-            for fault in applicable(place, self._faults, self._primaries):
-                placed = PlacedFault(fault, place)
-                if self._forked(branches, placed):
+            if played:
+                return played[0][0].decide(place)
+            for schedule in waiting.due(place):
+                if self._forked(branches, schedule):
                     world.loop.go_on()
-                    began[0] = time.process_time()
-                    planned.append(placed)
-                    return fault
+                    played.append((schedule, time.process_time()))
+                    return schedule.decide(place)
             return None
 
-        world = World(self.scenario, seed=self.seed, decide=decide)
+        world = World(self.scenario, seed=schedules[0].seed, decide=decide)
+        began = time.process_time()
         try:
             world.run()
-            if planned:
-                branches.end(msgspec.json.encode(self._result(world, tuple(planned), began[0])))
+            if played:
+                branches.end(msgspec.json.encode(self._result(world, *played[0])))
         except BaseException:
-            if planned:
+            if played:
                 with branches.ending():
                     raise
             branches.kill()
             raise
+        # None of their faults has happened.
+        for schedule in waiting.left:
+            on_result(self._result(world, schedule, began))
         branches.finish()
 
-    def _forked(self, branches: Branches, placed: PlacedFault) -> bool:
-        """Fork for a fault; True in the new process."""
+    def _forked(self, branches: Branches, schedule: FaultSchedule) -> bool:
+        """Fork for a schedule; True in the new process."""
         try:
-            return branches.branch(FaultSchedule(seed=self.seed, faults=(placed,)))
+            return branches.branch(schedule)
         except OSError as error:
             # The program must not take it for an error of a request.
             raise SystemExit(f"cannot fork a run: {error}") from error
 
-    # schedules from the beginning
-
-    def runs(self, schedules: Iterable[FaultSchedule], on_result: OnResult) -> None:
-        """Run schedules from the beginning, each in a process of its own."""
-
-        def run_each(on_result: OnResult) -> None:
-            branches = Branches(self._jobs, lambda message: on_result(_result_of(message)))
-            for schedule in schedules:
-                if branches.branch(schedule):
-                    with branches.ending():
-                        began = time.process_time()
-                        world = World(self.scenario, seed=schedule.seed, decide=schedule.decide)
-                        world.run()
-                        branches.send(msgspec.json.encode(self._result(world, schedule.faults, began)))
-            branches.finish()
-
-        self._below(run_each, on_result)
-
     def pairs(self, count: int) -> list[FaultSchedule]:
-        """Sampled pairs of faults."""
+        """Sampled pairs of faults, each once; fewer if there are not so many."""
         generator, targets = random.Random(self.seed), self.targets()
-        schedules = (FaultSchedule(seed=self.seed, faults=self._sampled(generator, targets, 2)) for _ in range(count))
-        return [schedule for schedule in schedules if len(schedule.faults) == 2]
+        found: dict[frozenset[PlacedFault], FaultSchedule] = {}
+        for _ in range(_ATTEMPTS * count):
+            if len(found) == count:
+                break
+            faults = self._sampled(generator, targets, 2)
+            if len(faults) == 2:
+                found.setdefault(frozenset(faults), FaultSchedule(seed=self.seed, faults=faults))
+        return list(found.values())
 
     def random_schedules(self, count: int) -> list[FaultSchedule]:
         """Schedules with one to four faults each, and seeds of their own."""
@@ -272,15 +293,33 @@ class Exploration:
                 chosen[target.place] = target
         return tuple(chosen.values())
 
-    def _result(self, world: World, faults: tuple[PlacedFault, ...], began: float) -> Result:
-        violations = judged(world, self.reference)
+    def _result(self, world: World, schedule: FaultSchedule, began: float) -> Result:
         return Result(
-            schedule=FaultSchedule(seed=world.seed, faults=faults),
-            violations=violations,
+            schedule=schedule,
+            violations=judged(world, self.reference),
             fired=tuple(PlacedFault(fault, place) for fault, place in world.network.fired),
             seconds=time.process_time() - began,
             reached=frozenset(world.reached),
         )
+
+
+class _Waiting:
+    """Schedules that wait for the first of their faults."""
+
+    def __init__(self, schedules: Iterable[FaultSchedule]) -> None:
+        #: Those of which no fault was reached.
+        self.left = dict.fromkeys(schedules)
+        self._at: dict[Place, dict[FaultSchedule, None]] = {}
+        for schedule in self.left:
+            for placed in schedule.faults:
+                self._at.setdefault(placed.place, {})[schedule] = None
+
+    def due(self, place: Place) -> Iterator[FaultSchedule]:
+        """Take those with a fault at a place."""
+        for schedule in self._at.pop(place, ()):
+            if schedule in self.left:
+                del self.left[schedule]
+                yield schedule
 
 
 class _FaultFree(msgspec.Struct, frozen=True, kw_only=True):

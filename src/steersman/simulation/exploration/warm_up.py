@@ -10,10 +10,13 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
+import msgspec
+
 from steersman.controller import Context, Done, Request
-from steersman.errors import ApiError
+from steersman.errors import ApiError, DecodeError
+from steersman.kinds import class_of
 from steersman.manager import Manager
-from steersman.objects import Unstructured
+from steersman.objects import GroupVersionKind, Object, Unstructured, decode_manifest
 from steersman.simulation.runs.faults import CrashCommitted, Fault
 from steersman.simulation.runs.places import Place
 from steersman.simulation.runs.world import World
@@ -38,8 +41,8 @@ def warm_up(scenario: Scenario, objects: Mapping[str, Any], *, seed: int) -> Non
     async def create(user: ScenarioUser) -> None:
         for tree in objects.values():
             if "apiVersion" in tree:
-                with suppress(ApiError):
-                    await user.client.apply(Unstructured(tree), force=True)
+                with suppress(ApiError, DecodeError, TypeError):
+                    await user.client.apply(_intent(tree), force=True)
         await user.settled()
 
     def decide(place: Place) -> Fault | None:
@@ -47,3 +50,13 @@ def warm_up(scenario: Scenario, objects: Mapping[str, Any], *, seed: int) -> Non
 
     world = World(Scenario(setup, create, kinds=(*scenario.kinds, *program.own_kinds)), seed=seed, decide=decide)
     world.run()
+
+
+def _intent(tree: dict[str, Any]) -> Object | Unstructured:
+    """An object as a program applies it: typed, if its kind is one of Kubernetes."""
+    wanted = {name: value for name, value in tree.items() if name != "status"}
+    try:
+        kind = class_of(GroupVersionKind.of(tree["apiVersion"], tree["kind"]))
+    except LookupError:
+        return Unstructured(wanted)
+    return decode_manifest(kind, msgspec.json.encode(wanted))

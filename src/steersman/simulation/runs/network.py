@@ -83,7 +83,8 @@ class Network:
 
     def __init__(self, server: Actor, *, seed: int, trace: Trace, decide: Decide) -> None:
         self._server = server
-        self._generator = random.Random(seed)
+        #: Chooses the delays.
+        self.generator = random.Random(seed)
         self._trace = trace
         self.places = PlaceCounter()
         self.decide = decide
@@ -284,7 +285,7 @@ class Network:
 
     def arrival(self, actor: Actor, earliest: float = 0.0) -> float:
         """When a message arrives that an actor sends or receives."""
-        delay = round(self._generator.uniform(*_DELAYS), 6)
+        delay = round(self.generator.uniform(*_DELAYS), 6)
         return max(_now() + delay, earliest, self._cut.get(actor, 0.0))
 
     def schedule(self, when: float, work: Callable[..., None], *message: Any) -> None:

@@ -2,6 +2,7 @@
 
 Guarantees
 - The same scenario, seed and faults give the same trace, in any process.
+- Until the operator first starts, all runs of a scenario are the same, whatever their seeds: `World.boot` can be shared.
 - A crashed process starts again after a second, with a new manager and none of its earlier state.
 - The run is settled when no message is on its way, no controller has work, no cache waits to list or watch again, and
   for a while nothing was written and no process was starting.
@@ -18,6 +19,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from steersman import aio
 from steersman.aio import Actor
 from steersman.apiserver import ApiServer
 from steersman.cache import Informer
@@ -34,6 +36,7 @@ from steersman.simulation.runs.meddler import Meddler
 from steersman.simulation.runs.module_state import ModuleState
 from steersman.simulation.runs.network import Decide, Network, served_exchange
 from steersman.simulation.runs.places import Place
+from steersman.simulation.runs.process import Process
 from steersman.simulation.runs.recorded_storage import LEASES, RECORDS, RecordedStorage
 from steersman.simulation.runs.trace import Trace
 from steersman.simulation.runs.webhook_calls import PatientTransport, WebhookCalls
@@ -51,6 +54,8 @@ _PATIENCE, _ROUNDS = 900.0, 3
 _RECOVERY = 120.0
 #: Virtual seconds after which a run that does not settle has failed, and how many turns of the loop it may take until then.
 _LIMIT, TURNS_MAX = 3600.0, 100_000
+#: What decides a run until the operator first starts.
+_BOOT_SEED = 0
 #: How many keys of a controller are looked at, and named.
 _KEYS, _SHOWN = 4096, 3
 
@@ -59,47 +64,18 @@ class NeverSettled(Exception):
     """A run did not come to rest."""
 
 
-class Process:
-    """One process of the operator: it may crash and start again."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.starts = 0
-        self.actor: Actor | None = None
-        self.manager: Manager | None = None
-        self.task: asyncio.Task[None] | None = None
-        #: The reconciles of all incarnations, with the names of their controllers.
-        self.records: list[tuple[str, KeyRecord]] = []
-
-    @property
-    def running(self) -> tuple[Actor, Manager] | None:
-        """Its actor and manager, unless it has crashed or not begun."""
-        if self.actor is None or not self.actor.alive or self.manager is None:
-            return None
-        return self.actor, self.manager
-
-    @property
-    def controllers(self) -> tuple[Controller, ...]:
-        """The controllers that run now."""
-        return () if self.running is None else self.running[1].controllers
-
-    @property
-    def is_starting(self) -> bool:
-        """Whether it runs and has not begun to work."""
-        return self.running is not None and self.running[1].phase in {"starting", "syncing"}
-
-
 class World:
     """One run of a scenario."""
 
     def __init__(self, scenario: Scenario, *, seed: int, decide: Decide) -> None:
         self.scenario = scenario
+        #: What decides the run from the first start of the operator on.
         self.seed = seed
-        self.loop = SimulatedLoop(seed=self._seed_of("loop"))
+        self.loop = SimulatedLoop(seed=_BOOT_SEED)
         self.trace = Trace()
-        self._server = Actor("server", seed=self._seed_of("server"))
-        self._user = Actor("user", seed=self._seed_of("user"))
-        self.network = Network(self._server, seed=self._seed_of("network"), trace=self.trace, decide=decide)
+        self._server = Actor("server", seed=_BOOT_SEED)
+        self._user = Actor("user", seed=_BOOT_SEED)
+        self.network = Network(self._server, seed=_BOOT_SEED, trace=self.trace, decide=decide)
         self.network.on_crash = self._crash
         self.network.on_send = self._on_send
         self.external = ExternalCalls(self.network, self.trace)
@@ -122,8 +98,9 @@ class World:
         self.own_prefixes: list[str] = []
         self.primaries: frozenset[tuple[str, str]] = frozenset()
         self._plane: ControlPlane | None = None
+        self._admin: Client | None = None
         self._registered: Any = None
-        self._companions: list[Any] = []
+        self._companions: list[tuple[Actor, Any]] = []
         self._modules: ModuleState | None = None
         #: Who holds each Lease, by its key.
         self._holders: dict[str, str] = {}
@@ -139,17 +116,26 @@ class World:
     # running
 
     def run(self) -> None:
-        """Run the scenario from the beginning to the end."""
-        self.loop.on_idle = self._on_idle
+        """Run the scenario from the beginning, or from where `boot` ended, to the end."""
+        self.boot()
+        self._until_end_of(self._life())
+
+    def boot(self) -> None:
+        """Run until the operator could start; afterwards, the process may fork, and change the seed and the faults."""
+        if self._admin is None:
+            self.loop.on_idle = self._on_idle
+            self._until_end_of(self._boot())
+
+    def _until_end_of(self, work: Coroutine[Any, Any, None]) -> None:
         with self.trace.logs():
             try:
-                self.loop.run_until_complete(self._life())
+                self.loop.run_until_complete(work)
             except Hung as error:
                 self.failures.append(str(error))
 
-    async def _life(self) -> None:
-        plane = await self._as(self._server, self._boot())
-        admin = self.client_of(self._user).with_transport(PatientTransport)
+    async def _boot(self) -> None:
+        plane = await self._as(self._server, self._serve())
+        self._admin = admin = self.client_of(self._user).with_transport(PatientTransport)
         manager = self.scenario.manager()
         kinds = [*self.scenario.kinds, *manager.own_kinds]
         self._modules = ModuleState(self.scenario, manager.own_kinds, self.processes[0].name)
@@ -169,15 +155,26 @@ class World:
         await plane.settled()
         await self.storage.begin_history()
         self.snapshot()
+
+    async def _life(self) -> None:
+        assert self._admin is not None
+        self._reseed()
         for process in self.processes:
             self._start(process)
         try:
-            await self._as(self._user, self._work(admin))
+            await self._as(self._user, self._work(self._admin))
             await self.settled()
             self.snapshot()
         except NeverSettled as error:
             if not self.failures:
                 self.failures.append(str(error))
+
+    def _reseed(self) -> None:
+        """Let the seed decide everything from now on. The generators stay the same objects: parts of the program hold them."""
+        aio.randomness().seed(self._seed_of("loop"))
+        self.network.generator.seed(self._seed_of("network"))
+        for actor in (self._server, self._user, *(actor for actor, _ in self._companions)):
+            actor.generator.seed(self._seed_of(actor.name))
 
     async def _work(self, client: Client) -> None:
         try:
@@ -187,7 +184,7 @@ class World:
         except Exception as error:  # noqa: BLE001 - a failure of the workload is a result of the run
             self.failures.append(f"the workload failed: {type(error).__name__}: {error}")
 
-    async def _boot(self) -> ControlPlane:
+    async def _serve(self) -> ControlPlane:
         plane = self.scenario.control_plane(self.storage)
         # Never left: the run ends with its process.
         await plane.__aenter__()
@@ -215,12 +212,12 @@ class World:
 
         async def enter(name: str, actor: Actor) -> None:
             companion = self.scenario.beside[name](self.client_of(actor, field_manager=name))
-            self._companions.append(companion)
+            self._companions.append((actor, companion))
             # Never left, as above.
             await companion.__aenter__()
 
         for name in self.scenario.beside:
-            actor = Actor(name, seed=self._seed_of(name))
+            actor = Actor(name, seed=_BOOT_SEED)
             await self._as(actor, enter(name, actor))
 
     def _running(self) -> list[tuple[Actor, Manager]]:
