@@ -45,18 +45,18 @@ DEFECT = Defect(
     fixed_in="624a515c",
     mutations=(
         Mutation(
-            "steersman.manager.manager:Manager._work",
-            "async with self._state.election.campaign(self.client, hesitates=cache.is_stale) as campaign:",
+            "steersman.manager.terms.work:Work._work_in_terms",
+            "async with state.election.campaign(client, hesitates=cache.is_stale) as campaign:",
             "async with (\n"
-            "                self.events.opened(self.client),\n"
-            "                self._state.election.campaign(self.client, hesitates=cache.is_stale) as campaign,\n"
-            "            ):",
+            "        self._events.opened(client),\n"
+            "        state.election.campaign(client, hesitates=cache.is_stale) as campaign,\n"
+            "    ):",
         ),
         Mutation(
-            "steersman.manager.manager:Manager._lead",
-            "async with self.events.opened(term.client) as events:\n"
+            "steersman.manager.terms.work:Work._lead",
+            "async with self._events.opened(term.client) as events:\n"
             "            await self._reconcile(cache, term.client, events, fresh=True)",
-            "await self._reconcile(cache, term.client, self.events, fresh=True)",
+            "await self._reconcile(cache, term.client, self._events, fresh=True)",
         ),
     ),
     setup=setup,
