@@ -124,22 +124,35 @@ def replica_of(term: str) -> str:
     return term.removeprefix(f"{PROGRAM}-").rpartition(".")[0]
 
 
-def times(writes: Iterable[Write], namespace: str, *, leaders: Iterable[str] = ()) -> list[Time]:
-    """The actors of a namespace, one after the other. ``leaders`` act by leader election."""
-    elected = frozenset(leaders)
-    found = [(each, _owner(assignment, namespace)) for each, assignment in assignments(writes)]
+#: What decides who acts, in the order of the writes: an assignment, or the holder of the coordinator's Lease.
+History = list[tuple[Write, "Assignment | str"]]
+
+
+def history(writes: Iterable[Write]) -> History:
+    """All assignments and holders of the Lease."""
+    seen = list(writes)
     leases = [
         (each, _holder(each))
-        for each in writes
+        for each in seen
         if each.resource == "leases" and each.name == PROGRAM and each.body is not None and each.code < 400
     ]
+    # Most writes of the Lease are renewals.
+    changes = [
+        pair for before, pair in zip([None, *leases], leases, strict=False) if not before or before[1] != pair[1]
+    ]
+    return sorted([*assignments(seen), *changes], key=lambda each: each[0].completed)
+
+
+def times(past: History, namespace: str, *, leaders: Iterable[str] = ()) -> list[Time]:
+    """The actors of a namespace, one after the other. ``leaders`` act by leader election."""
+    elected = frozenset(leaders)
     owner = holder = ""
     changes: list[tuple[str, Write]] = []
-    for each, name in sorted((*found, *leases), key=lambda each: each[0].completed):
-        if each.resource == "leases":
-            holder = name
+    for each, decision in past:
+        if isinstance(decision, str):
+            holder = decision
         else:
-            owner = name
+            owner = _owner(decision, namespace)
         actor = holder if holder in elected else owner
         if not changes or changes[-1][0] != actor:
             changes.append((actor, each))
@@ -163,12 +176,13 @@ def wrong_writes(writes: Iterable[Write], *, leaders: Iterable[str] = ()) -> lis
     """The writes that were performed, or may have been, when another actor had the namespace."""
     seen = list(writes)
     found: list[str] = []
+    past = history(seen)
     by_namespace: dict[str, list[Write]] = defaultdict(list)
     for each in seen:
         if each.resource == "secrets" and each.may_count:
             by_namespace[each.namespace].append(each)
     for namespace, written in by_namespace.items():
-        allowed = times(seen, namespace, leaders=leaders)
+        allowed = times(past, namespace, leaders=leaders)
         for each in written:
             if not any(
                 time.actor == each.user and time.since <= each.received and each.completed <= time.until

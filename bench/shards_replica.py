@@ -7,7 +7,6 @@ SIGUSR1 suspends it between two turns of its loop: no client can take back a req
 from __future__ import annotations
 
 import asyncio
-import gc
 import logging
 import os
 import signal
@@ -161,7 +160,6 @@ def manager_of(setup: Setup, copier: Copier) -> Manager:
 def status_of(manager: Manager, copier: Copier) -> Status:
     """The status now."""
     cpu = time.process_time()
-    gc.collect()
     statistics = manager.statistics(keys=0)
     shards = statistics.shards
     stores = [informer.store for informer in manager.informers]
@@ -173,18 +171,12 @@ def status_of(manager: Manager, copier: Copier) -> Status:
         objects=sum(map(len, stores)),
         stored=sum(len(stored.raw) for store in stores for stored in store),
         memory=memory.private(),
-        leads=setup_leads(manager),
+        leads=statistics.leader is not None and statistics.leader.leading,
         working=shards.working if shards is not None else (),
         unsettled=(*shards.beginning, *shards.draining) if shards is not None else (),
         generation=shards.generation if shards is not None else 0,
         outside_reads=sum(informer.outside_reads for informer in statistics.informers),
     )
-
-
-def setup_leads(manager: Manager) -> bool:
-    """Whether the manager leads by leader election."""
-    leader = manager.statistics(keys=0).leader
-    return leader is not None and leader.leading
 
 
 async def main(setup: Setup) -> None:

@@ -71,7 +71,7 @@ class Cable:
                 each.transport.abort()
 
     async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with suppress(ConnectionError):
+        with suppress(OSError):
             while piece := await reader.read(2**16):
                 writer.write(piece)
                 await writer.drain()
@@ -111,7 +111,9 @@ class Replica:
         assert self.process.stdin is not None
         async with self._asking:
             self.process.stdin.write(b"?\n")
-            return msgspec.json.decode(await self.line(), type=Status)
+            while not (line := await self.line()).startswith(b"{"):
+                pass  # of a start that was not waited for
+            return msgspec.json.decode(line, type=Status)
 
     def suspend(self) -> None:
         """Suspend it between two turns of its loop."""
@@ -240,6 +242,19 @@ class World:
             if right == wanted:
                 return
             await asyncio.sleep(0.2)
+
+    async def copied(self) -> None:
+        """Wait until every Secret has the value of its ConfigMap."""
+        while True:
+            sources = (await self.client.list(ConfigMap)).items
+            secrets = {
+                each.key: (each.data or {}).get("value", b"").decode()
+                for each in (await self.client.list(Secret)).items
+            }
+            values = {each.key: (each.metadata.annotations or {}).get(VALUE) for each in sources}
+            if all(value is None or secrets.get(key) == value for key, value in values.items()):
+                return
+            await asyncio.sleep(0.5)
 
     async def until(self, condition: Callable[[], bool]) -> None:
         """Wait until a condition holds."""
