@@ -43,6 +43,7 @@ MISTAKES = [
         lambda: Manager(shards=Shards("x"), namespaces=["a"]), "leave namespaces out", id="shards and namespaces"
     ),
     pytest.param(lambda: Shards("x", same_namespace=Secret), "pass a list of kinds", id="one kind instead of a list"),
+    pytest.param(lambda: Shards("x", identity="Pod_1"), "use lower-case letters", id="no name of a Lease"),
     pytest.param(lambda: Manager(leader="lease"), 'LeaderElection("lease")', id="leader is a string"),
     pytest.param(lambda: Manager(leader=False), "write leader=None", id="leader=False"),
     pytest.param(lambda: Manager(endpoints=8081), "HttpEndpoints(port=8081)", id="a port"),

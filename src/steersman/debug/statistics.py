@@ -50,6 +50,8 @@ class ShardStatistics(msgspec.Struct, frozen=True, kw_only=True):
     working: tuple[str, ...] = ()
     beginning: tuple[str, ...] = ()
     draining: tuple[str, ...] = ()
+    #: The parts of all hashes in these, from 0 to 1, by state.
+    parts: dict[str, float] = {}
 
 
 class CheckResult(msgspec.Struct, frozen=True, kw_only=True):

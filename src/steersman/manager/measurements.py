@@ -143,9 +143,9 @@ class Measurements:
             self._leader.labels(statistics.leader.lease).set(1.0 if statistics.leader.leading else 0.0)
         if (shards := statistics.shards) is not None:
             self.registry.gauge(names.SHARD_GENERATION).labels().set(shards.generation)
-            ranges = self.registry.gauge(names.SHARD_RANGES)
-            for state in ("working", "beginning", "draining"):
-                ranges.labels(state).set(len(getattr(shards, state)))
+            parts = self.registry.gauge(names.SHARD_PART)
+            for state, part in shards.parts.items():
+                parts.labels(state).set(part)
             for informer in statistics.informers:
                 before = self._read_outside.get(informer.kind, 0)
                 self._outside.labels(informer.kind).inc(max(0, informer.outside_reads - before))

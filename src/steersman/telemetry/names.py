@@ -78,8 +78,10 @@ CLIENT_RETRIES = CounterOf("rest_client_request_retries_total", "Requests that w
 
 LEADER_STATUS = GaugeOf("leader_election_master_status", "1 while this program is the leader, else 0.", ("name",))
 SHARD_GENERATION = GaugeOf("steersman_shard_generation", "The newest assignment of shards that this replica has seen.")
-SHARD_RANGES = GaugeOf(
-    "steersman_shard_ranges", "Ranges of this replica by state: working, beginning or draining.", ("state",)
+SHARD_PART = GaugeOf(
+    "steersman_shard_part",
+    "Part of all hashes that this replica works on, begins or drains; the working parts of all replicas add up to 1.",
+    ("state",),
 )
 SHARD_OUTSIDE_READS = CounterOf(
     "steersman_shard_outside_reads_total",

@@ -68,6 +68,8 @@ class Coordinator:
         self._durations: dict[str, float] = {}
         self._on_write = on_write
         self._complaint = ""
+        #: The programs that the last warning named.
+        self._programs: frozenset[str] = frozenset()
 
     async def run(self) -> None:
         """Assign ranges until cancelled."""
@@ -101,12 +103,24 @@ class Coordinator:
         if stored is None and any(member.generation for member in living.values()):
             _log.warning("the assignment of shards %s is gone: waiting until no replica works by it", self._key)
             return True
+        self._check_programs(frozenset(member.program for member in living.values()))
         weights = [weight for member in living.values() for weight in member.weights]
         following = next_assignment(current, {term: member.released for term, member in living.items()}, gone, weights)
         if following is not current:
             await self._write(stored, following)
         await self._sweep(following, [each for term, each in seen.items() if term in gone])
         return any(part.next for part in following.parts)
+
+    def _check_programs(self, programs: frozenset[str]) -> None:
+        """Warn if replicas of several programs share these shards: each reconciles only a part of its objects."""
+        if len(programs) > 1 and programs != self._programs:
+            _log.warning(
+                "managers %s share the shards %s: unless one replaces the other, each reconciles only a part of its objects;"
+                " give them Shards with different names",
+                ", ".join(repr(name) for name in sorted(programs)),
+                self._shards.name,
+            )
+        self._programs = programs
 
     def _expired(self, term: str, sent: float) -> bool:
         lease = max(self._shards.lease, self._durations.get(term, 0.0))

@@ -15,8 +15,9 @@ from steersman.manager.shards.state import State
 class Membership:
     """The terms of one replica, one after the other."""
 
-    def __init__(self, shards: Shards, identity: str) -> None:
+    def __init__(self, shards: Shards, identity: str, program: str) -> None:
         self._shards = shards
+        self._program = program
         self._identity = identity
         #: The identity of the last term; its Lease names it when it is released.
         self._last = ""
@@ -52,5 +53,6 @@ class Membership:
             generation=state.assignment.generation,
             released=state.released,
             weights=self.weights,
+            program=self._program,
         )
         return {REPLICA_ANNOTATION: member_text(member)}

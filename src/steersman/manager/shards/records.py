@@ -32,6 +32,8 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     generation: int = 0
     released: tuple[Released, ...] = ()
     weights: tuple[Weighed, ...] = ()
+    #: The name of its manager.
+    program: str = ""
 
 
 class _Part(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -51,6 +53,7 @@ class _Member(msgspec.Struct, frozen=True, omit_defaults=True):
     generation: int = 0
     released: tuple[tuple[str, int], ...] = ()
     weights: tuple[tuple[str, float], ...] = ()
+    program: str = ""
 
 
 def member_text(member: Member) -> str:
@@ -60,6 +63,7 @@ def member_text(member: Member) -> str:
         member.generation,
         tuple((str(each.range), each.generation) for each in member.released),
         tuple((str(each.range), each.weight) for each in member.weights),
+        member.program,
     )
     return msgspec.json.encode(stored).decode()
 
@@ -74,6 +78,7 @@ def read_member(annotations: Mapping[str, str] | None) -> Member:
             generation=stored.generation,
             released=tuple(Released(_range(text), generation) for text, generation in stored.released),
             weights=tuple(Weighed(_range(text), weight) for text, weight in stored.weights),
+            program=stored.program,
         )
     except (msgspec.MsgspecError, InvalidShardSelector) as error:
         raise ProtocolError(f"annotation {REPLICA_ANNOTATION} is not readable: {error}") from None

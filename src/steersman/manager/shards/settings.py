@@ -42,6 +42,10 @@ class Shards:
         self.name = name
         self.namespace = namespace
         self.lease, self.renew, self.retry = lease, renew, retry
+        if identity is not None and (not identity.strip("-") or _FOREIGN.search(identity)):
+            raise ValueError(
+                f"Shards(identity={identity!r}): it is part of the name of a Lease; use lower-case letters, digits and -"
+            )
         self.identity = identity
         if isinstance(same_namespace, type | str):
             raise TypeError(f"Shards(same_namespace={same_namespace!r}): pass a list of kinds")
@@ -49,7 +53,9 @@ class Shards:
         for kind in cast("tuple[object, ...]", self.same_namespace):
             check_kind(kind, "Shards(same_namespace=...)")
         # It checks the arguments, too.
-        self.election = LeaderElection(name, namespace=namespace, lease=lease, renew=renew, retry=retry)
+        self.election = LeaderElection(
+            name, namespace=namespace, identity=identity, lease=lease, renew=renew, retry=retry
+        )
 
     def __repr__(self) -> str:
         return f"<Shards {self.name}>"

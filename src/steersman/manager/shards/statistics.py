@@ -11,6 +11,7 @@ from steersman.controller import Blueprint, Request
 from steersman.debug import Explanation, ShardStatistics
 from steersman.manager.shards.holdings import request_hash
 from steersman.manager.shards.kinds import is_shared
+from steersman.wire import HASHES
 
 if TYPE_CHECKING:
     from steersman.manager.shards.membership import Membership
@@ -20,13 +21,16 @@ def shard_statistics(membership: Membership) -> ShardStatistics:
     """The ranges of a replica."""
     state, holdings = membership.state, membership.holdings
     begun = holdings.begun
+    beginning = tuple(each for held in holdings.ranges for each in held.without(begun))
+    states = {"working": begun, "beginning": beginning, "draining": holdings.draining}
     return ShardStatistics(
         replica=state.identity,
         generation=state.assignment.generation,
         replicas=tuple(sorted({part.owner for part in state.assignment.parts if part.owner})),
         working=tuple(map(str, begun)),
-        beginning=tuple(map(str, (each for held in holdings.ranges for each in held.without(begun)))),
+        beginning=tuple(map(str, beginning)),
         draining=tuple(map(str, holdings.draining)),
+        parts={name: sum(each.width for each in ranges) / HASHES for name, ranges in states.items()},
     )
 
 

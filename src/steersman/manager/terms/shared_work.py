@@ -96,7 +96,7 @@ class SharedWork(Work):
     async def _share(self, cache: ManagedCache, client: Client) -> None:
         shards = self._shards
         election = membership_of(shards)
-        membership = Membership(shards, election.name)
+        membership = Membership(shards, election.name, self._name)
         notes = LeaseNotes({SHARDS_LABEL: shards.name}, membership.annotations)
         async with campaign_with(election, client, notes=notes, claim=membership.claim) as campaign:
             self._state.membership = membership
