@@ -7,17 +7,19 @@ A failure says the seed.
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 
 from hostile.catalog import read_catalog, reader
 from hostile.growth import forget_bounded, held_by, inconsistencies, slope, unserved_series
-from hostile.judging import curl
-from hostile.playing import Player, in_process, new_server, running_server, shrunk, sweep
+from hostile.judging import Judge, LoggedHandler, curl
+from hostile.playing import Player, exchanged, in_process, new_server, running_server, shrunk, sweep
 from hostile.port import Port
 from hostile.requests import Requests
 
 from samples import portions
 from steersman.apiserver import MemoryStorage
 from steersman.apiserver.serving import serve
+from steersman.wire import HttpRequest
 
 COUNT = portions.count(sample=3_000, of=30_000)
 SEED = portions.seed_of("hostile requests")
@@ -92,3 +94,14 @@ async def test_no_request_over_the_port_is_answered_wrongly(tmp_path):
                 assert held_by(server).more_than(at_first) == {}
             assert await inconsistencies(server, catalog) == []
     assert not player.findings, f"seed {SEED + 1}: {player.told()}"
+
+
+async def test_an_unsafe_deletion_of_a_namespace_is_a_500_of_kube_apiserver():
+    """kube-apiserver fails there too (`unsafe-by-query` in the scenarios compares it): the judge would report no other 500."""
+    query = (("ignoreStoreReadErrorWithClusterBreakingPotential", "x"),)
+    async with running_server() as server:
+        unsafe = HttpRequest("DELETE", "/api/v1/namespaces/hostile", query)
+        exchange = await exchanged(in_process(server.handler), unsafe, LoggedHandler())
+        assert (exchange.status, Judge().look(exchange)) == (500, "")
+        other = replace(exchange, body=exchange.body.replace(b"no unsafe deleter", b"another"))
+        assert Judge().look(other).startswith("500: ")

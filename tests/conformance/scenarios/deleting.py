@@ -41,6 +41,7 @@ WORKLOADS = {
     "pod": POD,
 }
 UNSAFE = "ignoreStoreReadErrorWithClusterBreakingPotential"
+ROLES = "/apis/rbac.authorization.k8s.io/v1"
 POLICIES = {
     "none": None,
     "background": {"propagationPolicy": "Background"},
@@ -153,6 +154,19 @@ SCENARIOS = [
         delete(f"{CLUSTER_ROLE}/cluster-admin", {UNSAFE: True}), delete("/api/v1/nodes/missing", {UNSAFE: True}),
         delete("/apis/scheduling.k8s.io/v1/priorityclasses/system-node-critical", {UNSAFE: True}),
         delete("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/missing", {UNSAFE: True}),
+        get(ONE),
+    ),
+    scenario(
+        "unsafe-by-query", "Delete, deletecollection, Status errors",
+        post(CM, configmap()),
+        *(delete(path, **{UNSAFE: value, "dryRun": "All"}) for path in ("/api/v1/namespaces/{ns}", ONE) for value in ("true", "x", "1", "", "0", "False", "FALSE")),
+        delete("/api/v1/namespaces/{free}", **{UNSAFE: "x"}), delete("/api/v1/namespaces/{ns}", {UNSAFE: False, "dryRun": ["All"]}, **{UNSAFE: "x"}),
+        delete("/api/v1/namespaces/{ns}", {UNSAFE: True, "dryRun": ["All"]}, **{UNSAFE: "false"}), delete("/api/v1/namespaces/{ns}", {UNSAFE: "x"}),
+        delete("/api/v1/namespaces/{ns}", **{UNSAFE: "x", "gracePeriodSeconds": "0"}), delete("/api/v1/namespaces/{ns}", **{UNSAFE: "x", "propagationPolicy": "Orphan"}),
+        delete("/api/v1/namespaces/{ns}", {}, **{UNSAFE: "x", "dryRun": "All"}), delete("/api/v1/namespaces/kube-system", **{UNSAFE: "x"}),
+        *(delete(f"{ROLES}/{kind}/{name}", **{UNSAFE: "x"}) for kind, name in (("clusterroles", "cluster-admin"), ("clusterrolebindings", "missing"), ("namespaces/{ns}/roles", "missing"), ("namespaces/{ns}/rolebindings", "missing"))),
+        *(delete(f"{path}/missing", **{UNSAFE: "x"}) for path in ("/api/v1/nodes", "/api/v1/namespaces/{ns}/services", POD, SECRET, "/api/v1/namespaces/{ns}/serviceaccounts", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", "/apis/apiregistration.k8s.io/v1/apiservices")),
+        *(delete(path, **{UNSAFE: value, "dryRun": "All", "labelSelector": "mine={u}"}) for path in (CM, f"{ROLES}/clusterroles") for value in ("x", "true", "false")),
         get(ONE),
     ),
     scenario(
