@@ -43,7 +43,7 @@ def many(item: str, count: int) -> str:
 
 
 def entries(item: str, count: int) -> str:
-    return f"{{{','.join(f'{json.dumps(str(number))}:{item}' for number in range(count))}}}"
+    return "{" + ",".join(f'"{number}":{item}' for number in range(count)) + "}"
 
 
 async def ratio(server: ApiServer, path: str, form: str, text: str) -> tuple[int, float]:

@@ -14,11 +14,12 @@ from steersman.wire import (
     parse_media_type,
 )
 
-tokens = st.from_regex(r"[a-z][a-z0-9.+-]{0,8}", fullmatch=True).filter(lambda text: text != "q")
+# The first letter keeps out the token `q`; by a regular expression, texts take several times as long to generate.
+tokens = st.text("azq09.+-", max_size=8).map("b".__add__)
 media_types = st.builds(
     MediaType,
     st.tuples(tokens, tokens).map("/".join),
-    st.lists(st.tuples(tokens, st.text(st.characters(min_codepoint=32, max_codepoint=126)))).map(tuple),
+    st.lists(st.tuples(tokens, st.text(st.characters(min_codepoint=32, max_codepoint=126))), max_size=4).map(tuple),
     st.sampled_from([1.0, 0.5, 0.123]),
 )
 
@@ -33,7 +34,7 @@ def test_a_media_type_is_read_as_it_was_printed(media_type):
     assert parse_media_type(printed(media_type)) == media_type
 
 
-@given(st.lists(media_types, min_size=1))
+@given(st.lists(media_types, min_size=1, max_size=6))
 def test_an_accept_header_is_read_best_first(clauses):
     read = parse_accept(",".join(map(printed, clauses)))
     assert list(read) == sorted(clauses, key=lambda clause: -clause.quality)

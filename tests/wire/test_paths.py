@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from string import ascii_lowercase, digits
+
 import pytest
 from hypothesis import given, strategies as st
 
 from steersman.wire import ResourcePath, group_version_path, parse_path, quote_segment
 
 segments = st.text(min_size=1).filter(lambda text: text not in {".", ".."} and not set(text) & {"/", "%"})
-words = st.from_regex(r"[a-z][a-z0-9]{0,8}", fullmatch=True)
+words = st.text(ascii_lowercase + digits, min_size=1, max_size=9)
 
 
 @st.composite
