@@ -17,9 +17,9 @@ from steersman.objects.document import to_tree
 READ = ["get", "list", "watch"]
 
 
-def rule(resource: str, *verbs: str, group: str = "") -> PolicyRule:
-    """A rule for one resource; without verbs: get, list and watch."""
-    return PolicyRule(api_groups=[group], resources=[resource], verbs=list(verbs) or READ)
+def rule(resource: str, *verbs: str, group: str = "", names: list[str] | None = None) -> PolicyRule:
+    """A rule for one resource, or for those objects of it with these names; without verbs: get, list and watch."""
+    return PolicyRule(api_groups=[group], resources=[resource], verbs=list(verbs) or READ, resource_names=names)
 
 
 class Limited:

@@ -12,6 +12,7 @@ Guarantees
   one kind shows it, every kind is listed again, and reads wait for their list.
 - Each handler is notified at its own pace. Changes that a slow handler missed are merged per key, so its buffer never
   outgrows the cache.
+- Of a referenced kind, only objects are cached to which others refer. A read of any other goes to the server.
 - The cost of a lookup by namespace, owner, label value or declared index depends only on the size of its result.
 """
 
@@ -29,6 +30,7 @@ from steersman.cache.intake import KindOptions as KindOptions, Transform as Tran
 from steersman.cache.object_events import EventType as EventType, ObjectEvent as ObjectEvent
 from steersman.cache.overlay import Overlay as Overlay
 from steersman.cache.reads.reader import CacheReader as CacheReader, as_selector as as_selector
+from steersman.cache.reads.referrers import ReferenceFunction as ReferenceFunction, Referrers as Referrers
 from steersman.cache.reflector import Settings as Settings
 from steersman.cache.statistics import (
     InformerStatistics as InformerStatistics,

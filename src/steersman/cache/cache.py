@@ -19,10 +19,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Generic, Self, TypeVar, overload
 
 from steersman.aio import Supervisor
+from steersman.cache.delivery import HandlerRegistration
 from steersman.cache.indexes import IndexFunction
 from steersman.cache.informer import Informer, InformerStatistics
 from steersman.cache.intake import KindOptions, shows_removal
 from steersman.cache.reads.reader import CacheReader
+from steersman.cache.reads.referrers import ReferenceFunction, Referrers
 from steersman.cache.reflector import Settings
 from steersman.cache.store import UnknownIndex
 from steersman.client import Client, KindScope
@@ -54,6 +56,18 @@ class _Shared:
     async def run(self) -> None:
         async with self.informer:
             await self.stop.wait()
+
+
+class _Tracked:
+    """The references of one kind to another, and how many use them."""
+
+    def __init__(
+        self, referrers: Referrers, registration: HandlerRegistration, shared: tuple[_Shared, _Shared]
+    ) -> None:
+        self.referrers = referrers
+        self.registration = registration
+        self.shared = shared
+        self.uses = 0
 
 
 class Use(Generic[T]):
@@ -99,6 +113,8 @@ class Cache:
         self._indexes: dict[type[Any] | Kind, dict[str, IndexFunction]] = {}
         self._shared: dict[type[Any] | Kind, _Shared] = {}
         self._pinned: dict[type[Any] | Kind, _Shared] = {}
+        #: By owner, kind and function.
+        self._tracked: dict[tuple[type[Any] | Kind, type[Any] | Kind, ReferenceFunction], _Tracked] = {}
         #: The informers of each kind: computed on first use, cleared when an informer starts or stops.
         self._informers_by_gvk: dict[GroupVersionKind, list[Informer[Any]]] = {}
         self._tasks: Supervisor | None = None
@@ -126,6 +142,7 @@ class Cache:
             # Nothing follows the server any more: a read must fail rather than find old contents.
             self._tasks = None
             self._pinned.clear()
+            self._tracked.clear()
             self._shared.clear()
             self._informers_by_gvk.clear()
 
@@ -150,6 +167,30 @@ class Cache:
         if kind not in self._pinned:
             self._pinned[kind] = self._acquire(kind)
         return self._pinned[kind].informer
+
+    def track(self, owner: type[Any] | Kind, kind: type[Any] | Kind, function: ReferenceFunction) -> Referrers:
+        """Note to which objects of a kind the objects of another refer, until `untrack`. Of a referenced kind, cache them."""
+        tracked = self._tracked.get((owner, kind, function))
+        if tracked is None:
+            shared = self._acquire(owner), self._acquire(kind)
+            referrers = Referrers(shared[1].informer, function)
+            registration = shared[0].informer.add_handler(referrers.handle, on_left=referrers.forget)
+            tracked = self._tracked[owner, kind, function] = _Tracked(referrers, registration, shared)
+        tracked.uses += 1
+        return tracked.referrers
+
+    def untrack(self, owner: type[Any] | Kind, kind: type[Any] | Kind, function: ReferenceFunction) -> None:
+        """End a use of `track`; the last one ends the references."""
+        tracked = self._tracked.get((owner, kind, function))
+        if tracked is None:
+            return  # the cache has ended
+        tracked.uses -= 1
+        if not tracked.uses:
+            del self._tracked[owner, kind, function]
+            tracked.registration.remove()
+            tracked.referrers.clear()
+            self._release(owner, tracked.shared[0])
+            self._release(kind, tracked.shared[1])
 
     def add_index(self, kind: type[Any] | Kind, name: str, function: IndexFunction) -> None:
         """Index the objects of a kind by a function: ``cache.add_index(Pod, "node", lambda pod: [pod.spec.node_name])``."""
@@ -233,12 +274,14 @@ class Cache:
             raise ValueError(f"{kind.gvk()} is excluded from this cache (uncached=...): it has no informer")
         shared = self._shared.get(kind)
         if shared is None:
+            options = self._informer_options(kind)
             informer: Informer[Any] = Informer(
                 self.client,
                 kind,
-                options=self._informer_options(kind),
+                options=options,
                 shards=self._informer_shards(kind),
-                divided=self._is_divided(kind),
+                # The owners of references are those of this process, so what they refer to is divided already.
+                divided=self._is_divided(kind) and not (options is not None and options.referenced),
                 settings=self._settings,
                 on_restore=self._on_restore,
                 on_recovery=self._on_recovery,

@@ -128,12 +128,15 @@ class HandlerRegistration:
         remove: Callable[[HandlerRegistration], None],
         resync: float | None,
         selects_all: bool = False,
+        on_left: Callable[[Key], None] | None = None,
     ) -> None:
         self._handler = handler
         self._current = current
         self._view = view
         self._remove = remove
         self._selects_all = selects_all
+        #: Called with the key of an object that left without a deletion, with its range.
+        self._on_left = on_left
         self.resync = resync
         self._pending: OrderedDict[Key, _Pending] = OrderedDict()
         #: Pending batches, oldest first.
@@ -201,6 +204,8 @@ class HandlerRegistration:
         if self._initial is not None:
             self._initial -= delivered
             self._wake.set()
+        if self._on_left is not None:
+            self._on_left(key)
 
     def drop_outside(self, is_outside: Callable[[Key], bool]) -> None:
         """Forget what is undelivered of all objects that left, including those that were deleted before."""

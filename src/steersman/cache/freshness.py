@@ -72,7 +72,7 @@ class ScopeReads(msgspec.Struct, frozen=True):
 
     def selects(self, key: Key, uid: str) -> bool:
         """Whether a listed object is in the scope: the server may not select shards."""
-        return self.scopes.selects(self.scope, namespace=key.namespace, uid=uid)
+        return self.scopes.selects(self.scope, key, uid=uid)
 
 
 class Freshness:

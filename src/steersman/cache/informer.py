@@ -10,6 +10,7 @@ Guarantees
 - When one watch recovers after a failure of the server, the others do not sleep on (see `Informer.recover`).
 - The informer of a divided kind follows the ranges that it gains, each gain with a watch and a freshness of its own, and
   drops those that it loses without a notification. `covers` says which reads it can answer.
+- The informer of a referenced kind follows the names that others refer to (see `NamedScopes`). `has` says whether it can answer for one.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from steersman.cache.index_calls import IndexCalls
 from steersman.cache.indexes import IndexFunction
 from steersman.cache.intake import Intake, KindOptions
 from steersman.cache.list_watch import ListWatch
+from steersman.cache.names.named_scopes import NamedScopes
 from steersman.cache.reflector import Begin, CatchUp, Input, Refresh, Settings
 from steersman.cache.replica import Replica
 from steersman.cache.scopes import Scopes
@@ -84,23 +86,36 @@ class Informer(Generic[T]):
         self._metadata = RawReads(client, kind, metadata_only=True)
         #: With a selector, an object may vanish and reappear without being deleted.
         self._selects_all = not self.options.labels and not self.options.fields
-        #: Only objects of these are stored. An object never changes its scope. A divided kind begins without one.
-        self.scopes = Scopes(self.options.namespaces or ("",), shards=shards, divided=divided)
+        #: Only objects of these are stored. An object never changes its scope, unless it is one of a referenced kind.
+        #: Divided kinds and referenced kinds begin without one.
+        self.scopes = Scopes(
+            self.options.namespaces or ("",), shards=shards, divided=divided, referenced=self.options.referenced
+        )
         #: The handlers, each with its tasks.
         self._registrations: dict[HandlerRegistration, list[asyncio.Task[None]]] = {}
         self.replica = Replica(
-            self.gvk, self.scopes, self._registrations.keys(), selects_all=self._selects_all, on_restore=on_restore
+            self.gvk,
+            self.scopes,
+            self._registrations.keys(),
+            selects_all=self._selects_all,
+            on_restore=on_restore,
+            on_denied=lambda scope: None if self.names is None else self.names.denied(scope),
         )
         self.store, self.overlay, self.sync = self.replica.store, self.replica.overlay, self.replica.sync
         self._indexing = asyncio.Lock()
         self._recover_all = on_recovery or self.recover
+        self._restore_all = on_restore or self.renew
         #: Whether reads have waited for the watch since it was lost.
         self._was_awaited = False
         managers = reads.field_managers
         self.intake = Intake(self.options, kind=self.gvk.kind, field_managers=managers, scopes=self.scopes)
         self._settings = settings or Settings()
         self._scopes = {scope: self._list_watch(scope) for scope in self.scopes}
-        #: How many reads were sent to the server because their namespace is in no range.
+        #: The names of a referenced kind; None for any other.
+        self.names: NamedScopes | None = None
+        if self.options.referenced:
+            self.names = NamedScopes(self.gvk.kind, self.replica, self.intake, self.options, self)
+        #: How many reads were sent to the server because no scope has what they ask for.
         self.outside_reads = 0
         #: The task that follows each scope, and its cancelled predecessors.
         self._running: dict[str, asyncio.Task[None]] = {}
@@ -120,6 +135,7 @@ class Informer(Generic[T]):
             intake=self.intake,
             settings=self._settings,
             on_recovery=self._on_recovery,
+            on_begin=lambda scope: None if self.names is None else self.names.begun(scope),
         )
 
     # lifecycle
@@ -134,10 +150,15 @@ class Informer(Generic[T]):
             self._follow(scope, Begin())
         for registration in self._registrations:
             self._start(registration)
+        if self.names is not None:
+            tasks = self._tasks
+            self.names.open(lambda work, name: tasks.start(work, name=f"{name} of {self.gvk.kind}"))
         return self
 
     async def __aexit__(self, *error: Any) -> None:
         assert self._tasks is not None
+        if self.names is not None:
+            self.names.close()
         self._tasks.cancel()
         await self._tasks.__aexit__(*error)
 
@@ -175,7 +196,8 @@ class Informer(Generic[T]):
     @property
     def staleness(self) -> float:
         """For how many seconds the store may have missed changes; 0 while every watch is healthy."""
-        return max((scope.staleness() for scope in self._scopes.values()), default=0.0)
+        following = (scope for name, scope in self._scopes.items() if self.names is None or self.sync.answers(name))
+        return max((scope.staleness() for scope in following), default=0.0)
 
     @property
     def failing(self) -> bool:
@@ -202,7 +224,7 @@ class Informer(Generic[T]):
         number = version_number(resource_version)
         if number is None:
             raise ValueError(f"resource version {resource_version!r} is not a number and cannot be compared")
-        while not self.synced or (self.store.lowest_watermark or 0) < number:
+        while not self.synced or (self._scopes and (self.store.lowest_watermark or 0) < number):
             await self.replica.wait_progress()
 
     async def refresh(self) -> None:
@@ -250,10 +272,14 @@ class Informer(Generic[T]):
     async def catch_up(self) -> None:
         """Wait until the store is at least as new as the server is now. Relist only if nothing less is proof.
 
-        Reads of the kind wait as well. The call waits while the kind is not served or listing is denied.
+        Reads of the kind wait as well. The call waits while the kind is not served or listing is denied. Of a referenced
+        kind, the next read of each name goes to the server, and the call waits for nothing.
         """
         if self._tasks is None:
             raise RuntimeError(f"the informer of {self.gvk.kind} is not running")
+        if self.names is not None:
+            self.names.doubt()  # each name would need a request
+            return
         self.sync.catch_up()
         try:
             async with Supervisor() as tasks:
@@ -279,9 +305,7 @@ class Informer(Generic[T]):
     def gain(self, scope: str, ranges: Collection[HashRange]) -> None:
         """Follow more ranges of a divided kind, under a new name. Handlers are notified of them after `show`."""
         self.replica.gain(scope, ranges)
-        self._scopes[scope] = self._list_watch(scope)
-        if self._tasks is not None:
-            self._follow(self._scopes[scope], Begin())
+        self.begin_scope(scope)
 
     async def wait_gained(self, scope: str) -> None:
         """Wait until a gained scope is as new as the server was at `gain`, or lost again.
@@ -304,16 +328,47 @@ class Informer(Generic[T]):
         """Follow these ranges no more, and drop their objects. No handler is notified of it."""
         gone, steps = self.replica.lose(ranges)
         for scope in gone:
-            del self._scopes[scope]
-            if (running := self._running.pop(scope, None)) is not None:
-                running.cancel()
-            self._ending.pop(scope, None)
+            self.end_scope(scope)
         async with self.replica.switching:
             for _ in steps:
                 await asyncio.sleep(0)
 
+    def begin_scope(self, scope: str) -> None:
+        """Follow a new scope."""
+        self._scopes[scope] = self._list_watch(scope)
+        if self._tasks is not None:
+            self._follow(self._scopes[scope], Begin())
+
+    def end_scope(self, scope: str) -> None:
+        """Follow a scope no more."""
+        del self._scopes[scope]
+        if (running := self._running.pop(scope, None)) is not None:
+            running.cancel()
+        self._ending.pop(scope, None)
+
+    def report_restore(self) -> None:
+        """Begin a new epoch: the server was restored from a backup."""
+        self._restore_all()
+
+    # reads
+
+    def has(self, key: Key) -> bool:
+        """Whether the store can answer for a key; otherwise only the server can."""
+        return self.covers(key.namespace) if self.names is None else self.names.has(key)
+
+    async def obtain(self, key: Key) -> bool:
+        """Whether the store can answer for a key, if need be after the key's own first read."""
+        if self.has(key) or (self.names is not None and await self.names.obtain(key)):
+            return True
+        self.outside_reads += 1
+        if self.names is not None:
+            self.names.mention_outside(key)
+        return False
+
     def covers(self, namespace: str | None) -> bool:
         """Whether the store has all objects of a namespace, or of all with None; otherwise only the server can answer."""
+        if self.names is not None:
+            return False
         if not self.scopes.divided:
             return True
         if namespace:
@@ -394,12 +449,18 @@ class Informer(Generic[T]):
             ),
             transform_failures=self.intake.transform_failures,
             outside_reads=self.outside_reads,
+            referenced=None if self.names is None else len(self.names.references),
         )
 
     # handlers
 
-    def add_handler(self, handler: EventHandler, *, resync: float | None = None) -> HandlerRegistration:
-        """Call ``handler`` for every existing object, then for every change, and for all again each ``resync`` seconds."""
+    def add_handler(
+        self, handler: EventHandler, *, resync: float | None = None, on_left: Callable[[Key], None] | None = None
+    ) -> HandlerRegistration:
+        """Call ``handler`` for every existing object, then for every change, and for all again each ``resync`` seconds.
+
+        ``on_left`` is called with the key of each object that leaves without being deleted.
+        """
         registration = HandlerRegistration(
             handler,
             current=self.store.get,
@@ -407,6 +468,7 @@ class Informer(Generic[T]):
             remove=self._forget,
             resync=resync,
             selects_all=self._selects_all,
+            on_left=on_left,
         )
         self._registrations[registration] = []
         if self.synced:

@@ -99,6 +99,11 @@ class KindOptions(msgspec.Struct, frozen=True, kw_only=True):
     transform: Transform | None = None
     #: Transfer and store only metadata.
     metadata_only: bool = False
+    #: Only objects to which others refer: see ``refers_to`` of a controller.
+    referenced: bool = False
+    #: How many watches a referenced kind may have that follow one object by its name each. Beyond them, a watch follows a
+    #: namespace. Each takes a connection.
+    watches_by_name: int = 8
     #: After this many seconds without data, a watch is replaced; None means the value in `Settings`. Servers send a
     #: bookmark about every minute, so a shorter timeout keeps reopening the watch of a kind without changes.
     idle_timeout: float | None = None
@@ -109,6 +114,8 @@ class KindOptions(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if self.idle_timeout is not None and not self.idle_timeout > 0:
             raise ValueError(f"idle_timeout must be a number of seconds above 0, or None (got {self.idle_timeout})")
+        if self.watches_by_name < 1:
+            raise ValueError(f"watches_by_name must be at least 1 (got {self.watches_by_name})")
         labels, fields, namespaces = cast("tuple[object, object, object]", (self.labels, self.fields, self.namespaces))
         if not isinstance(labels, Selector):
             given = isinstance(labels, str | dict)
@@ -201,7 +208,7 @@ class Intake:
         metadata = self._identified(raw)
         if metadata is None:
             return None
-        is_inside = self._scopes.selects(scope, namespace=metadata.namespace or "", uid=metadata.uid or "")
+        is_inside = self._scopes.selects(scope, Key(metadata.namespace or "", metadata.name), uid=metadata.uid or "")
         return self._converted(raw, metadata) if is_inside else OUTSIDE
 
     def admit(self, raw: bytes) -> StoredObject | None:
@@ -253,7 +260,7 @@ class Intake:
     def selects(self, stored: StoredObject, raw: bytes) -> bool:
         """Whether the cache's options and shard select an object; ``raw`` is the object before the transform."""
         options = self._options
-        if not self._scopes.holds(namespace=stored.key.namespace, uid=stored.uid):
+        if not self._scopes.holds(stored.key, uid=stored.uid):
             return False
         if self._selects_all:
             return True

@@ -75,6 +75,7 @@ class ListWatch:
         intake: Intake,
         settings: Settings,
         on_recovery: Callable[[], None],
+        on_begin: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._reads = reads
         self.scope = scope
@@ -82,9 +83,11 @@ class ListWatch:
         self._intake = intake
         self._idle_timeout = options.idle_timeout or settings.idle_timeout
         self._stepper = Stepper(settings)
-        self._labels = str(options.labels)
-        self._fields = str(options.fields)
         self._scopes = replica.scopes
+        self._labels = str(options.labels)
+        self._fields = self._scopes.fields(scope, options.fields)
+        #: A wide scope begins at a version, and its names are read one by one: see `steersman.cache.references`.
+        self._is_wide = self._scopes.is_wide(scope)
         self._namespace = replica.scopes.namespace(scope)
         #: `Scopes.losses` when the current list began.
         self._losses = 0
@@ -92,7 +95,7 @@ class ListWatch:
         self._max_bytes = options.max_list_bytes
         self._count = self._new_count()
         self._stream: RawWatch | None = None
-        self.state = State()
+        self.state = State(streams=not self._is_wide)
         #: The number of recorded deletions when the current list began: it does not show those objects.
         self._began = 0
         #: The state before the last step.
@@ -108,6 +111,8 @@ class ListWatch:
         self._lost = False
         #: Called when a request succeeds after that.
         self._on_recovery = on_recovery
+        #: Called when a wide scope has begun.
+        self._on_begin = on_begin
         self._warned = ""
         self.relists = 0
         #: When the stream last proved to be alive, and whether a stream has timed out since.
@@ -211,6 +216,12 @@ class ListWatch:
                 self._losses = self._scopes.losses
             case reflector.Report(version):
                 self._replica.report_restore(self.scope, version)
+            case reflector.Commit(version, new_epoch) if self._is_wide:
+                self._replica.begin(self.scope, version, new_epoch=new_epoch)
+                self.relists += self._committed
+                self._committed = True
+                self._hear()
+                self._on_begin(self.scope)
             case reflector.Commit(version, new_epoch):
                 staged, self._staged = self._staged, {}
                 if self._scopes.losses != self._losses:
@@ -257,22 +268,29 @@ class ListWatch:
 
     async def _answer(self, command: reflector.List | reflector.Probe | reflector.Open) -> Input:
         match command:
+            case reflector.List() if self._is_wide:
+                self.lists += 1
+                return reflector.Page((), await self._version())
             case reflector.List(limit, continue_):
                 return await self._list(limit, continue_)
             case reflector.Probe():
-                self.requests += 1
-                options = ListOptions(
-                    label_selector=self._labels,
-                    field_selector=self._fields,
-                    limit=1,
-                    shards=self._scopes.selector(self.scope),
-                )
-                version = (await self._reads.page(self._namespace, options)).resource_version
+                version = await self._version()
                 if version == self.state.version:
                     self._hear()
                 return reflector.Probed(version)
             case reflector.Open():
                 return await self._open(command)
+
+    async def _version(self) -> str:
+        """Read the server's current version."""
+        self.requests += 1
+        options = ListOptions(
+            label_selector=self._labels,
+            field_selector=self._fields,
+            limit=1,
+            shards=self._scopes.selector(self.scope),
+        )
+        return (await self._reads.page(self._namespace, options)).resource_version
 
     async def _list(self, limit: int, continue_: str) -> Input:
         self.requests += 1

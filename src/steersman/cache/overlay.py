@@ -8,7 +8,7 @@ Guarantees
 - Versions are compared as numbers. After a write with a non-numeric version, reads of the key go to the server until the
   store has exactly that version.
 - Nothing here waits, and no key delays another.
-- A key outside the ranges of a divided kind has no entry: reads of it go to the server.
+- A key outside the ranges of a divided kind, or the names of a referenced one, has no entry: reads of it go to the server.
 """
 
 from __future__ import annotations
@@ -306,8 +306,9 @@ class Overlay:
     def _reached_at(self, key: Key) -> int:
         """Return the version that the store has reached in the scope of a key."""
         reached = self._reached
-        if self._scopes.divided:
-            return reached.get(self._scopes.of(key.namespace) or "", 0)
+        if self._scopes.divided or self._scopes.referenced:
+            place = self._scopes.place_of(key)
+            return 0 if place is None else reached.get(place, 0)
         return reached[key.namespace] if key.namespace in reached else reached.get("", 0)
 
     def _forget_deleted(self, uid: str) -> None:

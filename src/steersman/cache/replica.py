@@ -10,6 +10,7 @@ Guarantees
   anything seen before, and only the objects show it.
 - Handlers are not notified of a gained range before `show`, and never of objects that left with a range: they were not
   deleted.
+- A name that joins a wide scope (see `steersman.cache.references.completeness`) is notified as a change, like a list.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from steersman.cache.contents import SLICE
 from steersman.cache.delivery import HandlerRegistration
 from steersman.cache.disposal import Disposal, Noted
 from steersman.cache.overlay import Overlay
+from steersman.cache.references.completeness import JoinedNames
 from steersman.cache.reflector import Changes, Mark, Put, Remove
 from steersman.cache.scopes import Scopes
 from steersman.cache.store import Store
@@ -45,6 +47,7 @@ class Replica:
         *,
         selects_all: bool,
         on_restore: Callable[[], None] | None,
+        on_denied: Callable[[str], None] | None = None,
     ) -> None:
         self._kind = kind
         self.scopes = scopes
@@ -54,7 +57,10 @@ class Replica:
         self._hidden: set[str] = set()
         #: Frees contents that a list has replaced.
         self.disposal = Disposal()
-        self.sync = SyncState(scopes)
+        self.sync = SyncState(scopes, referenced=scopes.referenced)
+        #: From when on the names of wide scopes are complete.
+        self.joined = JoinedNames()
+        self._on_denied = on_denied
         #: Held while a list replaces the contents: one scope at a time.
         self.switching = asyncio.Lock()
         #: The registered handlers at any time.
@@ -121,6 +127,70 @@ class Replica:
         for registration in self._handlers:  # deleted objects of which they have not been notified
             registration.drop_outside(self.scopes.is_outside)
 
+    # names
+
+    def begin(self, scope: str, resource_version: str, *, new_epoch: bool) -> None:
+        """Begin a wide scope at a version: from there on, the watch shows every change. Its names have to join."""
+        if new_epoch:
+            self.report_restore(scope, resource_version)
+            self._reused = max(self._reused, self._highest(scope))
+            self.overlay.renew(scope=scope)
+        self.joined.begin(self.scopes.keys(scope))
+        self.store.advance(scope, resource_version)
+        self.sync.listed(scope)
+        self.advance()
+
+    def went_back(self, stored: StoredObject | None, resource_version: str, *, key: Key, before: str) -> bool:
+        """Whether the answer for a name shows a restore; ``before`` was the version of its scope at the request."""
+        if is_older(resource_version, before):
+            return True
+        old = self.store.get(key)
+        return (
+            old is not None
+            and stored is not None
+            and old.uid == stored.uid
+            and is_older(stored.resource_version, old.resource_version)
+            and not is_older(resource_version, old.resource_version)  # else a watch has shown the newer state meanwhile
+        )
+
+    def join(self, key: Key, stored: StoredObject | None, resource_version: str) -> None:
+        """Store the answer for a name, or that there is no object, unless an event was newer."""
+        if self.joined.join(key, resource_version):
+            old = self.store.get(key)
+            if stored is None:
+                self.store.remove(key)
+            elif old is None or not self._is_same(old, stored):
+                self.store.put(stored)
+            if old is not None and self._selects_all and (stored is None or stored.uid != old.uid):
+                self.overlay.vanished(old.uid)
+            if self.store.get(key) is not old:
+                for registration in self._handlers:
+                    registration.note(key, old, framed=False)
+        self.advance()
+
+    def _is_same(self, old: StoredObject, new: StoredObject) -> bool:
+        """Whether two states are one. A version that the restored server has reused may name two."""
+        reused = (version_number(new.resource_version) or 0) <= self._reused
+        return is_same_version(old, new) and not (reused and old.raw != new.raw)
+
+    def drop(self, key: Key) -> None:
+        """Take a name out of its scope, and its object out of the store. No handler is notified."""
+        self.scopes.displace(key)
+        self.joined.forget(key)
+        self.store.remove(key)
+        for registration in self._handlers:
+            registration.drop(key)
+
+    def vacate(self) -> list[str]:
+        """End the scopes without names; return them."""
+        gone = self.scopes.vacate()
+        for scope in gone:
+            self.store.advance(scope, "")
+            self.sync.lose(scope)
+        self.overlay.lose(gone)
+        self.advance()
+        return gone
+
     async def wait_synced(self) -> None:
         """Wait until the store holds a complete list."""
         while not self.sync.synced:
@@ -171,6 +241,8 @@ class Replica:
         """Empty a scope because the server no longer serves the kind, in steps like `committing`."""
         yield from self._replacing(scope, {}, "")
         self.overlay.clear(scope=scope)
+        for key in self.scopes.keys(scope):
+            self.joined.forget(key)
         self.sync.withdraw(scope)
         self.advance()
 
@@ -211,8 +283,14 @@ class Replica:
         if scope not in self.scopes:
             return  # lost meanwhile
         handlers = self._handlers if scope not in self._hidden else ()
+        wide = self.scopes.is_wide(scope)
         for change in changes:
             match change:
+                case Put(stored) | Remove(stored) if wide and (
+                    not self.scopes.covers(scope, stored.key)
+                    or self.joined.overtakes(stored.key, stored.resource_version)
+                ):
+                    pass
                 case Put(stored):
                     self._put(stored, handlers)
                 case Remove(stored):
@@ -255,6 +333,8 @@ class Replica:
             self.overlay.clear(scope=scope)
         self.sync.deny(scope, error)
         self.advance()
+        if self._on_denied is not None:
+            self._on_denied(scope)
 
     def _highest(self, scope: str) -> int:
         """Return the highest version seen in a scope, including the responses to our own writes."""

@@ -43,8 +43,10 @@ class InformerStatistics(msgspec.Struct, frozen=True, kw_only=True):
     scopes: tuple[ScopeStatistics, ...]
     #: Objects on which the transform failed.
     transform_failures: int = 0
-    #: Reads that went to the server because their namespaces are in other ranges than those of this process.
+    #: Reads that went to the server because the objects are in other ranges than those of this process, or not referred to.
     outside_reads: int = 0
+    #: How many objects others refer to, if no more is cached of the kind; None if all is.
+    referenced: int | None = None
     #: Whether the program works without the kind.
     optional: bool = False
     #: The deletionTimestamp of the program's own object that has waited longest to be gone; None if none waits.

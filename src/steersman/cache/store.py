@@ -201,6 +201,9 @@ class Store:
 
     def of_scope(self, scope: str) -> Iterator[tuple[Key, StoredObject]]:
         """Return the keys and objects of a scope."""
+        if self._scopes.referenced:
+            found = (self.get(key) for key in [*self._scopes.keys(scope)])
+            return ((stored.key, stored) for stored in found if stored is not None)
         if self._scopes.divided:
             selector = self._scopes.selector(scope)
             return ((each.key, each) for each in self.in_ranges(() if selector is None else selector.ranges))

@@ -10,6 +10,8 @@ Transitions
 - `withdraw` of any scope leads from ``synced`` to ``withdrawn``.
 - An informer without scopes is ``synced``. Scopes that it gains and loses later change nothing for the others: reads of
   a gained scope go to the server until it is listed.
+- The same holds for a scope of names that the server denies, or in which it does not serve the kind: other names have
+  other scopes.
 
 Whether reads wait
 - ``unlisted``: they wait, unless the server does not serve the kind.
@@ -31,8 +33,12 @@ State: TypeAlias = Literal["unlisted", "synced", "withdrawn"]
 class SyncState:
     """The state of an informer with certain scopes, and every step of it."""
 
-    def __init__(self, scopes: Iterable[str]) -> None:
+    def __init__(self, scopes: Iterable[str], *, referenced: bool = False) -> None:
         self.state: State = "unlisted"
+        #: Whether the scopes are of names: what happens to one says nothing about the kind.
+        self._referenced = referenced
+        #: Scopes of names that the server denies.
+        self._refused: set[str] = set()
         #: Whether reads need not wait: the store can answer them, or certainly cannot.
         self.settled = False
         #: Whether a reader has logged that reads go to the server because listing is denied.
@@ -88,6 +94,14 @@ class SyncState:
         """Whether the server does not serve the kind, according to the last answer in a scope."""
         return scope in self._absent
 
+    def is_refused(self, scope: str) -> bool:
+        """Whether the server denies a scope of names."""
+        return scope in self._refused
+
+    def answers(self, scope: str) -> bool:
+        """Whether the store has what the server has in a scope."""
+        return scope in self._scopes and scope not in self._joining and scope not in self._refused
+
     # steps
 
     def gain(self, scope: str) -> None:
@@ -98,7 +112,7 @@ class SyncState:
     def lose(self, scope: str) -> None:
         """A scope is no longer followed."""
         self._scopes -= {scope}
-        for scopes in (self._joining, self._awaited, self._absent, self._restored):
+        for scopes in (self._joining, self._awaited, self._absent, self._restored, self._refused):
             scopes.discard(scope)
         self._denied.pop(scope, None)
         if not self._awaited:
@@ -107,9 +121,8 @@ class SyncState:
 
     def listed(self, scope: str) -> None:
         """A complete list of a scope is in the store."""
-        self._joining.discard(scope)
-        self._awaited.discard(scope)
-        self._absent.discard(scope)
+        for scopes in (self._joining, self._awaited, self._absent, self._refused):
+            scopes.discard(scope)
         self._denied.pop(scope, None)
         self._restored.discard(scope)
         if not self._awaited:
@@ -118,6 +131,11 @@ class SyncState:
 
     def withdraw(self, scope: str) -> None:
         """The server no longer serves the kind, and the scope is empty."""
+        if self._referenced:
+            self._joining.add(scope)
+            self._restored.discard(scope)
+            self._settle()
+            return
         if self.state == "synced":
             self.state = "withdrawn"
         self._awaited.add(scope)
@@ -133,6 +151,12 @@ class SyncState:
 
     def deny(self, scope: str, error: StatusError) -> None:
         """The server denies listing the scope. A store that is complete and up to date does not need the list."""
+        if self._referenced:
+            self._refused.add(scope)
+            self._awaited.discard(scope)
+            self._restored.discard(scope)
+            self._settle()
+            return
         if not self.synced or self._catching_up or self._restored or scope in self._joining:
             self._denied[scope] = error
             self._settle()

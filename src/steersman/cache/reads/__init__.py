@@ -1,1 +1,1 @@
-"""Reads from the cache, and their errors."""
+"""Reads from the cache and their errors, and what refers to what."""

@@ -25,6 +25,17 @@ def metadata_alone(kind: type[Any] | Kind) -> NotCached:
     )
 
 
+def whole(informer: Informer[Any], what: str) -> Informer[Any]:
+    """The informer; raise `NotCached` if it follows only objects that others refer to."""
+    if informer.names is None:
+        return informer
+    name = kind_name(informer.kind)
+    raise NotCached(
+        f"of {name} only objects that others refer to are cached, so {what} cannot be used: list it with a selector, or"
+        f" cache all with Manager(kinds={{{name}: KindOptions()}})"
+    )
+
+
 def not_found(informer: Informer[Any], key: Key) -> NotFound:
     """The error for an object that is not in the cache."""
     details = StatusDetails(name=key.name, kind=informer.gvk.kind, group=informer.gvk.group)

@@ -11,6 +11,8 @@ Guarantees
 - A kind of which only metadata is cached is read through `CacheReader.metadata`; a read of whole objects is an error.
 - A read of a namespace outside the ranges of a divided kind goes to the server, and so does one that the ranges do not
   cover wholly. No list is partial.
+- Of a referenced kind, a read of an object that nothing refers to goes to the server, and so does a list. A lookup by an
+  index is an error.
 - If the server no longer serves a kind in any version, reads find no objects of it: they are gone. If it serves another version,
   reads show what the cache has.
 """
@@ -24,7 +26,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar, overload
 from steersman.cache.contents import IndexName
 from steersman.cache.indexes import IndexFunction
 from steersman.cache.informer import Informer
-from steersman.cache.reads.errors import listed, metadata_alone, not_found
+from steersman.cache.reads.errors import listed, metadata_alone, not_found, whole
 from steersman.cache.store import OWNERS, Found
 from steersman.cache.stored_object import StoredObject, StoredView
 from steersman.client import Client, KindScope, ListOf, ScopedReads, Undecodable
@@ -152,7 +154,7 @@ class CacheReader:
             raise not_found(informer, Key.parse(key) if isinstance(key, str) else Key(*key))
         key = await self._cache.key(kind, key)
         self._check(informer, key.namespace)
-        if self._is_denied(informer, "get") or self._is_outside(informer, key.namespace):
+        if self._is_denied(informer, "get") or not await informer.obtain(key):
             return await self._server.get(kind, key, None)
         stored = await self._current(informer, key)
         if stored is None:
@@ -245,7 +247,7 @@ class CacheReader:
     ) -> ListOf[Any]:
         """Read the objects that an index (see `Cache.add_index`) has under a value, in all namespaces or in one."""
         self._refuse_uncached(kind, f"index {name!r}")
-        informer = listed(await self._informer(kind))
+        informer = whole(listed(await self._informer(kind)), f"index {name!r}")
         # The cache may have metadata under the other name of the kind, and the index with it.
         function = self._cache.index_function(informer.kind, name)
         if namespace:
@@ -273,7 +275,7 @@ class CacheReader:
         uid = owner if isinstance(owner, str) else uid_of(owner)
         if not uid:
             raise ValueError(f"{kind_name(kind)}: the owner has no uid; create it before you read what it owns")
-        informer = listed(await self._informer(kind))
+        informer = whole(listed(await self._informer(kind)), "the owner index")
         # An owner in a namespace owns nothing in another one.
         namespace = None if isinstance(owner, str) else owner.key.namespace
         shown = await self._shown(
@@ -297,7 +299,7 @@ class CacheReader:
         self._refuse_uncached(kind, "a view")
         informer = await self._synced(kind)
         self._check(informer, key.namespace)
-        if self._is_outside(informer, key.namespace):
+        if not await informer.obtain(key):
             raw, _ = await informer.read_live(key)
             stored = None if raw is None else informer.intake.admit(raw)
         else:
@@ -312,7 +314,7 @@ class CacheReader:
         ``namespace`` is that of the owner, if it has one.
         """
         self._refuse_uncached(kind, "the owner index")
-        informer = await self._synced(kind)
+        informer = whole(await self._synced(kind), "the owner index")
         store = informer.store
         if informer.overlay.is_empty and store.has_index(OWNERS) and informer.covers(namespace):
             shown = store.by_owner(uid)
@@ -329,7 +331,7 @@ class CacheReader:
     async def views_labeled(self, kind: type[Any] | Kind, label: str, value: str) -> Views:
         """Return views of the objects with a label value, in all namespaces."""
         self._refuse_uncached(kind, "an index of labels")
-        informer = await self._synced(kind)
+        informer = whole(await self._synced(kind), "an index of labels")
         selector = Selector.of({label: value})
         shown = await self._shown(
             informer,
@@ -455,9 +457,11 @@ class CacheReader:
         while overlay.needs_live(key, store.get(key)):
             epoch, doubts = overlay.epoch, overlay.doubts(key)
             raw, version = await informer.read_live(key)
+            stored = None if raw is None else informer.intake.admit(raw)
+            if informer.scopes.is_outside(key):
+                return stored  # the cache holds it no longer
             if overlay.epoch != epoch:
                 continue  # the response may be from before the server was restored
-            stored = None if raw is None else informer.intake.admit(raw)
             if raw is None or stored is None:
                 overlay.record_absent(key, version, doubts=doubts, base=store.get(key))
             else:

@@ -128,7 +128,7 @@ class Applies:
         informer = self._informer_of(kind)
         if informer is None or not (informer.synced and informer.settled) or informer.options.namespaces:
             return ...
-        if not informer.covers(key.namespace):
+        if not informer.has(key):
             return ...
         base = informer.store.get(key)
         if informer.overlay.needs_live(key, base):
@@ -236,7 +236,7 @@ class Applies:
 def _seen(informer: Informer[Any], key: Key) -> StoredObject | None:
     """What a read would return now; None if it would need the server, or the cache holds only a part."""
     base = informer.store.get(key)
-    if not informer.synced or informer.overlay.needs_live(key, base) or not informer.covers(key.namespace):
+    if not informer.synced or informer.overlay.needs_live(key, base) or not informer.has(key):
         return None
     seen = informer.overlay.visible(key, base)
     return None if seen is None or seen.partial else seen

@@ -1,0 +1,1 @@
+"""What objects refer to: counts, placement in watches, and when each name is complete."""
