@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from steersman.cache import Cache, ObjectEvent
+from steersman.cache import Cache, ObjectEvent, ReferenceFunction
 from steersman.client import Client
 from steersman.controller.cached_kinds import CachedKinds
 from steersman.controller.causes import Request
@@ -48,6 +48,8 @@ class WatchedKind(msgspec.Struct, frozen=True, kw_only=True):
     optional: bool = False
     #: Whether the mapper names only objects in the namespace of the watched one.
     local: bool = False
+    #: What a reconciled object refers to of this kind. Without it, the controller needs all objects.
+    references: ReferenceFunction | None = None
 
 
 class Blueprint(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,6 +79,15 @@ class Blueprint(msgspec.Struct, frozen=True, kw_only=True):
             for kind in (watch.kind, *watch.through):
                 kinds[kind] = watch.metadata_only and kinds.get(kind, True)
         return kinds
+
+    def referenced_kinds(self) -> frozenset[KindLike]:
+        """The kinds of which it needs only objects that reconciled objects refer to."""
+        whole = {kind for watch in self.watches for kind in (watch.kind, *watch.through) if watch.references is None}
+        return frozenset(watch.kind for watch in self.watches if watch.kind not in whole)
+
+    def references(self) -> list[tuple[KindLike, ReferenceFunction]]:
+        """The functions that return what reconciled objects refer to, each with its kind."""
+        return [(watch.kind, watch.references) for watch in self.watches if watch.references is not None]
 
     def required_kinds(self) -> list[KindLike]:
         """Every kind without which the controller cannot work."""
@@ -123,7 +134,7 @@ class Blueprint(msgspec.Struct, frozen=True, kw_only=True):
     def _kind_sources(self, kinds: CachedKinds) -> Iterator[KindSource]:
         for watch in self.watches:
             mapper = watch.mapper()
-            watched = kinds.watched(watch.kind, resync=watch.resync, optional=watch.optional)
+            watched = kinds.watched(watch.kind, resync=watch.resync, optional=watch.optional, mapper=mapper)
             name = f"{kind_name(watch.kind)} ({watch.words})" if watch.words else kind_name(watch.kind)
             yield KindSource(name, watched, mapper, kind=watch.kind.gvk(), predicate=watch.predicate, stores=kinds)
             if isinstance(mapper, Owners):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, Generic, Literal, Protocol, Self, TypeVar, cast, get_args, get_origin, overload
 
@@ -21,12 +21,21 @@ from steersman.controller.context import Context, ReconcileFunction, Reconciler
 from steersman.controller.options import RESYNC, ControllerOptions
 from steersman.controller.outcomes import Outcome, no_timedelta
 from steersman.controller.queue.state import QueueOptions
-from steersman.controller.sources.mappers import MapFunction, Mapper, Owners, Through, check_kind, function_mapper
+from steersman.controller.sources.mappers import (
+    MapFunction,
+    Mapper,
+    Owners,
+    Referring,
+    Through,
+    check_kind,
+    function_mapper,
+    reference_function,
+)
 from steersman.controller.sources.predicates import Predicate
 from steersman.controller.sources.source import Source
-from steersman.controller.sources.views import KindLike
+from steersman.controller.sources.views import KindLike, View
 from steersman.controller.targets import Scope
-from steersman.objects import Kind, Object, PartialObjectMetadata, Unstructured, kind_name
+from steersman.objects import Key, Kind, Object, PartialObjectMetadata, Unstructured, kind_name
 
 T = TypeVar("T")
 ObjectT = TypeVar("ObjectT", bound=Object)
@@ -224,6 +233,38 @@ class ControllerBuilder(Generic[T]):
                 resync=_seconds(resync, where),
                 optional=optional,
                 local=bool(through),
+            )
+        )
+        return self
+
+    def refers_to(
+        self,
+        kind: KindLike,
+        *,
+        by: Callable[[View[T]], Iterable[Key | str] | Key | str | None],
+        when: Predicate | None = None,
+        metadata_only: bool = False,
+        optional: bool = False,
+    ) -> Self:
+        """Cache only the objects of this kind to which the reconciled ones refer, and reconcile these when one changes.
+
+        ``by`` is a function from a `View` of the reconciled object to what it refers to: names in its namespace, or
+        keys. It is called at each change of the object, must depend on nothing else, and may return None.
+        If this controller or another also owns or watches the kind, all of it is cached.
+        """
+        where = self._where("refers_to", kind)
+        if any(watch.kind == kind and watch.references is not None for watch in self._watches):
+            raise ValueError(f"{where} was already called for this kind; return all references from one function")
+        function = reference_function(by, where, kind_name(self._primary))
+        self._watches.append(
+            WatchedKind(
+                kind=kind,
+                mapper=partial(Referring, self._primary, function),
+                words="referred to by " + getattr(by, "__name__", "a function"),
+                predicate=_checked(when, where),
+                metadata_only=metadata_only,
+                optional=optional,
+                references=function,
             )
         )
         return self

@@ -16,7 +16,7 @@ from typing import Any
 
 from steersman.cache import Cache, IndexName, IndexPending, Informer, ObjectEvent, as_selector
 from steersman.client import Client
-from steersman.controller.sources.mappers import Labels
+from steersman.controller.sources.mappers import Labels, Referring
 from steersman.controller.sources.source import Registration
 from steersman.controller.sources.views import KindLike, View
 from steersman.controller.writes.applies import Applies
@@ -55,21 +55,38 @@ class CachedKinds:
         """The same object as `InternalClient.life` in every reconcile of this assembled controller."""
         return self.applies
 
-    def watched(self, kind: KindLike, *, resync: float | None = None, optional: bool = False) -> CachedKind:
-        """A kind to watch; an optional one has started while the server does not serve it."""
-        return CachedKind(self, kind, resync, optional=optional)
+    def watched(
+        self, kind: KindLike, *, resync: float | None = None, optional: bool = False, mapper: object = None
+    ) -> CachedKind:
+        """A kind to watch; an optional one has started while the server does not serve it.
+
+        A mapper of references gets them while a source listens.
+        """
+        return CachedKind(
+            self, kind, resync, optional=optional, referring=mapper if isinstance(mapper, Referring) else None
+        )
 
     @asynccontextmanager
     async def _listen(
-        self, kind: KindLike, resync: float | None, handler: Callable[[ObjectEvent], None], *, optional: bool
+        self,
+        kind: KindLike,
+        resync: float | None,
+        handler: Callable[[ObjectEvent], None],
+        *,
+        optional: bool,
+        referring: Referring | None,
     ) -> AsyncGenerator[Registration]:
         async with self._cache.use(kind) as informer:
             self._informers[kind.gvk()] = informer
+            if referring is not None:
+                referring.referrers = self._cache.track(referring.owner, kind, referring.function)
             registration = informer.add_handler(handler, resync=resync)
             try:
                 yield _OptionalKind(informer, registration) if optional else registration
             finally:
                 registration.remove()
+                if referring is not None:
+                    self._cache.untrack(referring.owner, kind, referring.function)
 
     # lookups
 
@@ -77,11 +94,16 @@ class CachedKinds:
         """An object of a watched kind as last seen."""
         informer = self._informer(kind)
         stored = informer.store.get(key)
+        if stored is None and informer.names is not None and not informer.has(key):
+            raise LookupError(
+                f"{kind_name(kind)} {key} cannot be looked up: nothing refers to it, or it is not read yet; only a reconcile"
+                " can read it from the server"
+            )
         return informer.view(stored) if stored else None
 
     def list(self, kind: KindLike, *, namespace: str = "", labels: Labels | None = None) -> Iterable[View[Any]]:
         """The objects of a watched kind in one namespace, or in all, whose labels match."""
-        informer = self._informer(kind)
+        informer = self._whole(kind)
         selector = as_selector(labels)
         _require(informer, informer.store.index_for(namespace=namespace, labels=selector))
         objects = informer.store.list(namespace=namespace, labels=selector)
@@ -89,16 +111,27 @@ class CachedKinds:
 
     def by_index(self, kind: KindLike, name: str, value: Hashable) -> Iterable[View[Any]]:
         """The objects of a watched kind that a declared index holds for a value."""
-        informer = self._informer(kind)
+        informer = self._whole(kind)
         _require(informer, informer.store.index_for(name=name))
         return [informer.view(stored) for stored in informer.store.by_index(name, value)]
 
     def owned_by(self, kind: KindLike, owner: View[Any] | str) -> Iterable[View[Any]]:
         """The objects of a watched kind with an owner reference to an object or its uid."""
-        informer = self._informer(kind)
+        informer = self._whole(kind)
         uid = owner if isinstance(owner, str) else owner.uid
         _require(informer, informer.store.index_for(owner=uid))
         return [informer.view(stored) for stored in informer.store.by_owner(uid)]
+
+    def _whole(self, kind: KindLike) -> Informer[Any]:
+        """The informer of a kind of which all objects are cached."""
+        informer = self._informer(kind)
+        if informer.names is not None:
+            name = kind_name(kind)
+            raise LookupError(
+                f"{name} cannot be looked up but by key: only objects that others refer to are cached; use"
+                f" .watches({name}, map=...) to cache all"
+            )
+        return informer
 
     def _informer(self, kind: KindLike) -> Informer[Any]:
         informer = self._informers.get(kind.gvk())
@@ -144,16 +177,19 @@ class CachedKinds:
 class CachedKind:
     """One kind of a cache, to watch."""
 
-    def __init__(self, kinds: CachedKinds, kind: KindLike, resync: float | None, *, optional: bool) -> None:
+    def __init__(
+        self, kinds: CachedKinds, kind: KindLike, resync: float | None, *, optional: bool, referring: Referring | None
+    ) -> None:
         self._kinds = kinds
         self._kind = kind
         self._resync = resync
         self._optional = optional
+        self._referring = referring
 
     def listen(self, handler: Callable[[ObjectEvent], None]) -> AbstractAsyncContextManager[Registration]:
         """Call ``handler`` with every event while the block lasts."""
         return self._kinds._listen(  # noqa: SLF001 - a private name of this module
-            self._kind, self._resync, handler, optional=self._optional
+            self._kind, self._resync, handler, optional=self._optional, referring=self._referring
         )
 
 

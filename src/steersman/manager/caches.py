@@ -5,6 +5,7 @@ Guarantees
   controller stops its informer.
 - Only metadata of a kind is cached if that is all that the first controllers need. Options given to the manager take
   precedence.
+- Of a kind, only objects to which others refer are cached if every controller only refers to it.
 - Reading a cached kind does not keep it cached longer.
 - The caches are warm, and the program may campaign, once every kind that can be listed is synced. A kind that is not
   served, is denied or keeps failing does not block the campaign, as long as one controller has all of its kinds.
@@ -76,32 +77,56 @@ class ManagedCache(Cache):
         needed = _needed(blueprints)
         self._share(blueprints, needed)
         for kind, options in needed.items():
-            shared = self._shared.get(kind)
-            given = kind.gvk() in self._given_options
-            if shared is None:
-                if not given:
-                    self._options[kind] = options
-                if not self.is_uncached(kind):
-                    self._informer_options(kind)  # raises before anything is held
-            elif shared.informer.options.metadata_only and not options.metadata_only and not given:
-                name = kind.gvk().kind
-                users = ", ".join(blueprint.name for blueprint in blueprints if kind in blueprint.kinds())
-                raise ValueError(
-                    f"controller {users} needs whole objects of {name}, but this manager has cached only their metadata"
-                    f" since it started; pass Manager(kinds={{{name}: KindOptions()}})"
-                )
+            self._check_options(kind, options, blueprints)
+            if kind in self._shared:
+                continue
+            if kind.gvk() not in self._given_options:
+                self._options[kind] = options
+            if not self.is_uncached(kind):
+                self._informer_options(kind)  # raises before anything is held
         for blueprint in blueprints:
             for kind in blueprint.kinds():
                 if not self.is_uncached(kind):
                     self._acquire(kind)
+            for kind, function in blueprint.references():
+                if not self.is_uncached(kind):
+                    self.track(blueprint.primary, kind, function)
             self._held[blueprint.name] = blueprint
         self._count_kinds()
+
+    def _check_options(self, kind: AnyKind, needed: KindOptions, blueprints: tuple[Blueprint, ...]) -> None:
+        """Raise `ValueError` if less is cached of a kind than blueprints need."""
+        shared, given = self._shared.get(kind), self._given_options.get(kind.gvk())
+        name = kind.gvk().kind
+        users = ", ".join(blueprint.name for blueprint in blueprints if kind in blueprint.kinds())
+        if given is not None:
+            if given.referenced and not needed.referenced:
+                raise ValueError(
+                    f"controller {users} needs all objects of {name}, but Manager(kinds=...) says referenced=True: remove"
+                    " it, or use refers_to() instead of owns() and watches()"
+                )
+            return
+        cached = KindOptions() if shared is None else shared.informer.options
+        if cached.referenced and not needed.referenced:
+            raise ValueError(
+                f"controller {users} needs all objects of {name}, but this manager has cached only those that others refer to"
+                f" since it started; pass Manager(kinds={{{name}: KindOptions()}})"
+            )
+        if cached.metadata_only and not needed.metadata_only:
+            raise ValueError(
+                f"controller {users} needs whole objects of {name}, but this manager has cached only their metadata since it"
+                f" started; pass Manager(kinds={{{name}: KindOptions()}})"
+            )
 
     def let_go(self, name: str) -> None:
         """Release the kinds of the controller with this name."""
         blueprint = self._held.pop(name, None)
         self._count_kinds()
-        for kind in blueprint.kinds() if blueprint is not None else ():
+        if blueprint is None:
+            return
+        for kind, function in blueprint.references():
+            self.untrack(blueprint.primary, kind, function)
+        for kind in blueprint.kinds():
             if (shared := self._shared.get(kind)) is not None:
                 self._release(kind, shared)
 
@@ -283,7 +308,10 @@ def _is_namespaced(kind: type[Object] | Kind) -> bool | None:
 def _needed(blueprints: Iterable[Blueprint]) -> dict[AnyKind, KindOptions]:
     found: dict[AnyKind, KindOptions] = {}
     for blueprint in blueprints:
+        referenced = blueprint.referenced_kinds()
         for kind, metadata_only in blueprint.kinds().items():
-            enough = metadata_only and found.get(kind, KindOptions(metadata_only=True)).metadata_only
-            found[kind] = KindOptions(metadata_only=enough)
+            least = found.get(kind, KindOptions(metadata_only=True, referenced=True))
+            found[kind] = KindOptions(
+                metadata_only=metadata_only and least.metadata_only, referenced=kind in referenced and least.referenced
+            )
     return found

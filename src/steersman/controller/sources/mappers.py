@@ -16,7 +16,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable
 from typing import Any, Protocol, TypeAlias, TypeVar, cast, overload
 
-from steersman.cache import ObjectEvent
+from steersman.cache import ObjectEvent, ReferenceFunction, Referrers
 from steersman.controller.causes import Request
 from steersman.controller.sources.views import KindLike, View
 from steersman.controller.targets import ANY_SCOPE, Scope, Target
@@ -229,6 +229,21 @@ class Function:
         return requests
 
 
+class Referring:
+    """Maps an object to the objects that refer to it."""
+
+    def __init__(self, owner: KindLike, function: ReferenceFunction) -> None:
+        self.owner = owner
+        self.function = function
+        #: Set while the source listens.
+        self.referrers: Referrers | None = None
+
+    def requests(self, event: ObjectEvent, stores: Stores) -> Iterable[Request]:
+        """The owners that refer to the object now: one that did before has changed, which is an event of its own."""
+        del stores
+        return () if self.referrers is None else [Request(owner) for owner in self.referrers.owners(event.key)]
+
+
 class Through:
     """A chain of owners whose end the builder adds; made by `owners_through`."""
 
@@ -270,6 +285,23 @@ def function_mapper(function: object, where: str, *, scope: Scope = ANY_SCOPE) -
     if len(required) > 2 or not (positional or several):
         raise TypeError(f"{where}: {name} takes {len(required)} arguments; a mapper takes (view) or (view, stores)")
     return Function(checked, wants_stores=len(required) == 2, scope=scope)
+
+
+def reference_function(function: object, where: str, name: str) -> ReferenceFunction:
+    """Check a user's function that returns references."""
+    if isinstance(function, type) or not callable(function):
+        raise TypeError(
+            f"{where}: by={function!r} is not a function; write def names_of(view) -> list[str] and by=names_of"
+        )
+    if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__):
+        raise TypeError(f"{where}: it is async, but references follow from the {name} alone; write def, without await")
+    try:
+        inspect.signature(function).bind(object())
+    except TypeError as error:
+        raise TypeError(f"{where}: it cannot be called with a view ({error}); write def names_of(view)") from None
+    except ValueError:
+        pass  # a builtin without a signature
+    return cast("ReferenceFunction", function)
 
 
 def check_kind(kind: object, where: str) -> None:
