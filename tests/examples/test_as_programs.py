@@ -18,6 +18,7 @@ from steersman.manager import Manager
 NAMES = (
     "site_operator",
     "secret_reflector",
+    "restart_on_change",
     "external_job",
     "immutable_settings",
     "namespace_quota",
