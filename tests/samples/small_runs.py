@@ -6,7 +6,7 @@ import pytest
 
 from samples import portions
 
-_CHOSEN = portions.some(("apiserver", "converge", "patterns", "scale", "shards", "soak", "webhooks"), 2)
+_CHOSEN = portions.some(("apiserver", "converge", "patterns", "referenced", "scale", "shards", "soak", "webhooks"), 2)
 
 
 def small_run(benchmark: str) -> pytest.MarkDecorator:
