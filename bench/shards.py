@@ -89,13 +89,17 @@ class Run:
         await self._reconcile()
 
     async def _watch(self) -> None:
-        before, cpu = await self._rested(), self._cpu()
-        await self._world.change("1", annotation=OTHER)
-        after = await self._rested()
+        for turn in range(10):
+            before, cpu = await self._rested(), self._cpu()
+            await self._world.change(str(turn), annotation=OTHER)
+            after = await self._rested()
+            if all(after[name].reconciles == before[name].reconciles for name in after):
+                break
+            say("a range moved meanwhile, and its objects were reconciled; once more")
+        else:
+            raise BenchmarkFailed("ranges move all the time, or a change of the other annotation is reconciled")
         spent = {name: used - cpu[name] for name, used in self._cpu().items()}
         received = {name: after[name].received - before[name].received for name in after}
-        if any(after[name].reconciles != before[name].reconciles for name in after):
-            raise BenchmarkFailed("a change of the other annotation was reconciled")
         self.measured[WATCH] = max(spent.values())
         self.measured["all replicas: CPU of the watches"] = sum(spent.values())
         self.measured[RECEIVED] = max(received.values()) / 1e6
