@@ -8,7 +8,8 @@ import json
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -69,8 +70,19 @@ def held_by(server: ApiServer, *, collect: bool = True) -> Held:
     )
 
 
+@contextmanager
+def thawed() -> Iterator[None]:
+    """Has the collector list all objects: the run froze what it had imported (tests/conftest.py), caches included."""
+    gc.unfreeze()
+    try:
+        yield
+    finally:
+        gc.collect()
+        gc.freeze()
+
+
 def forget_bounded(server: ApiServer) -> None:
-    """Drop what is kept up to a bound: by caches that evict, and as series of metrics.
+    """Drop what is kept up to a bound: by caches that evict, and as series of metrics. Call it in a block `thawed`.
 
     Chance fills both slowly, which looks like a leak. A cache without a bound stays as it is, so that its growth shows.
     """
@@ -95,13 +107,6 @@ def unserved_series(server: ApiServer, catalog: Catalog) -> set[tuple[str, ...]]
 def resident() -> int:
     """Bytes of memory that this process has."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * _PAGE
-
-
-def slope(values: Sequence[int]) -> float:
-    """By how much values grow from one to the next, by a line through them."""
-    middle_x, middle_y = (len(values) - 1) / 2, sum(values) / len(values)
-    over = sum((x - middle_x) * (y - middle_y) for x, y in enumerate(values))
-    return over / sum((x - middle_x) ** 2 for x in range(len(values)))
 
 
 async def inconsistencies(server: ApiServer, catalog: Catalog) -> list[str]:

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Awaitable, Callable
 
 import pytest
-from hostile.growth import forget_bounded
+from hostile.growth import forget_bounded, thawed
 from hostile.playing import running_server
 from hostile.protobuf import MAGIC, part
 from hostile.test_definitions import CRDS, definition, gone, thing
@@ -40,8 +40,9 @@ async def growth(server: ApiServer, repeat: Callable[[int], Awaitable[object]], 
         await asyncio.sleep(0)
         return sys.getallocatedblocks()
 
-    before = await blocks(range(count))
-    return (await blocks(range(count, 2 * count)) - before) / count
+    with thawed():
+        before = await blocks(range(count))
+        return (await blocks(range(count, 2 * count)) - before) / count
 
 
 def as_json(kind: str) -> tuple[str, bytes]:
