@@ -1,6 +1,7 @@
 """A kind whose informer gains and loses ranges of namespaces while it runs."""
 
 import asyncio
+from typing import Unpack
 
 import pytest
 
@@ -10,8 +11,8 @@ from steersman.cache import Cache
 from steersman.errors import NotFound
 from steersman.kinds.core_v1 import ConfigMap, Namespace
 from steersman.objects import Key, OwnerReference, Selector
-from steersman.transport import InProcessTransport
-from steersman.wire import HashRange, shard_hash
+from steersman.transport import InProcessTransport, Response, SendOptions, TransportWrapper
+from steersman.wire import HashRange, HttpRequest, ShardSelector, shard_hash
 
 #: In the order of their hashes.
 LOW, MIDDLE, HIGH = sorted(("red", "green", "blue"), key=shard_hash)
@@ -31,12 +32,38 @@ class DividedCache(Cache):
         return True
 
 
+class Recording(TransportWrapper):
+    """Records the queries of watches and lists of ConfigMaps."""
+
+    def __init__(self, inner):
+        super().__init__(inner)
+        self.queries = []
+
+    async def send(self, request: HttpRequest, **options: Unpack[SendOptions]) -> Response:
+        if request.method == "GET" and request.path.endswith("/configmaps"):
+            self.queries.append(dict(request.query))
+        return await self._inner.send(request, **options)
+
+
 @pytest.fixture(params=[True, False], ids=["gate on", "gate off"])
-async def client(request):
-    async with (
-        ApiServer(kinds=["v1"], feature_gates={"ShardedListAndWatch": request.param}) as server,
-        Client(InProcessTransport(server.handler)) as client,
-    ):
+def gate(request):
+    return request.param
+
+
+@pytest.fixture
+async def server(gate):
+    async with ApiServer(kinds=["v1"], feature_gates={"ShardedListAndWatch": gate}) as server:
+        yield server
+
+
+@pytest.fixture
+def line(server):
+    return Recording(InProcessTransport(server.handler))
+
+
+@pytest.fixture
+async def client(line):
+    async with Client(line) as client:
         for name in (LOW, MIDDLE, HIGH):
             await client.create(Namespace(metadata=ObjectMeta(name=name)))
             await client.create(ConfigMap(metadata=ObjectMeta(name="a", namespace=name, labels={"in": name})))
@@ -120,6 +147,24 @@ async def test_a_lost_range_leaves_without_a_notification(cache, client, heard):
     await informer.catch_up()
     assert stored(informer) == {LOW}
     assert not any(kind == "vanished" for _, kind in shown(heard))
+
+
+async def test_after_a_loss_the_watch_asks_for_less(cache, client, line, gate, heard):
+    """A replica that has given namespaces away would go on to receive every change in them."""
+    informer = cache.informer(ConfigMap)
+    informer.add_handler(heard)
+    await gained(informer, "shard 1", LOW, MIDDLE)
+    await heard.until(lambda each: each.key.namespace == MIDDLE)
+    line.queries.clear()
+    await informer.lose([RANGE[MIDDLE]])
+    await client.create(ConfigMap(metadata=ObjectMeta(name="b", namespace=LOW)))
+    await heard.until(lambda each: each.key == Key(LOW, "b"))
+    first = line.queries[0]
+    assert "watch" in first
+    assert first["resourceVersion"], "nothing is listed again"
+    kept = str(ShardSelector("namespace", (RANGE[LOW],)))
+    assert first.get("shardSelector") == (kept if gate else None)
+    assert not any("watch" not in each or "sendInitialEvents" in each for each in line.queries)
 
 
 async def test_a_range_that_comes_back_is_new(cache, client, heard):

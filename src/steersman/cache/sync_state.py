@@ -81,6 +81,10 @@ class SyncState:
         """Whether a scope waits for a list of the restored server."""
         return scope in self._restored
 
+    def awaits_list(self, scope: str) -> bool:
+        """Whether a caller waits for a new list of a scope, or the server was restored."""
+        return scope in self._awaited or scope in self._restored
+
     @property
     def restoring(self) -> bool:
         """Whether any scope waits for a list of the restored server."""
