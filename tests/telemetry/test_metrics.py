@@ -178,7 +178,7 @@ def test_the_usual_names_are_declared_once() -> None:
                 registry.gauge(one)
             case HistogramOf():
                 registry.histogram(one)
-    assert len(registry.collect()) == len(declared) == 42
+    assert len(registry.collect()) == len(declared) == 45
     assert names.RECONCILE_TOTAL.labels == ("controller", "result")
     assert names.QUEUE_DEPTH.labels == ("name", "controller", "priority")
     assert names.CLIENT_REQUESTS.labels == ("code", "method", "host")
