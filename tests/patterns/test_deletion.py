@@ -97,7 +97,7 @@ async def test_a_child_that_changed_since_it_was_seen_is_looked_at_again_first(c
         seen = await stage.client.views_owned_by(ConfigMap, home.metadata.uid)
         taken = await client.patch(ConfigMap, (namespace, "a"), MergePatch({"metadata": {"ownerReferences": None}}))
 
-        async def views_owned_by(kind, uid, *, but=()):
+        async def views_owned_by(kind, uid, *, but=(), namespace=""):
             return seen
 
         # The cache has not seen yet that the child was given away.
