@@ -117,7 +117,9 @@ async def test_the_program_goes_on_after_a_detach(plane: Plane, tmp_path):
 
 
 async def test_control_c_interrupts_the_program(plane: Plane, tmp_path):
-    status = await start(plane, tmp_path, sys.executable, "-c", "print('ready'); import time; time.sleep(300)")
+    # short naps: a signal just before a call of sleep is seen after it
+    program = "import time\nprint('ready')\nfor _ in range(3000): time.sleep(0.1)"
+    status = await start(plane, tmp_path, sys.executable, "-c", program)
     async with TerminalConnection(path_of(status)) as terminal:
         await until_shown(terminal, "ready")
         terminal.write(b"\x03")
