@@ -12,6 +12,7 @@ from importlib import import_module
 
 import examples.external_job
 import examples.once
+import examples.restart_on_change
 import examples.schedule
 import examples.secret_reflector
 import examples.secure_storage.bare
@@ -23,7 +24,17 @@ from simulation.shipped.stand_ins import LONG, machine, with_cloud, with_process
 
 from steersman import Manager, MergePatch, ObjectMeta, Quantity, utc_now
 from steersman.errors import AlreadyExists, ApiError
-from steersman.kinds.core_v1 import Namespace, Secret
+from steersman.kinds.apps_v1 import Deployment, DeploymentSpec
+from steersman.kinds.core_v1 import (
+    Container,
+    EnvFromSource,
+    Namespace,
+    PodSpec,
+    PodTemplateSpec,
+    Secret,
+    SecretEnvSource,
+)
+from steersman.kinds.meta_v1 import LabelSelector
 from steersman.simulation import Objects, Scenario, ScenarioUser, always, at_rest, derived_workload
 from steersman.simulation.programs import program
 from steersman.simulation.runs.schedules import Violation
@@ -125,6 +136,34 @@ async def reflections(user: ScenarioUser) -> None:
     await user.settled()
 
 
+async def restarts(user: ScenarioUser) -> None:
+    """A Secret is missing at first, changed, replaced, and no longer named."""
+    labels = {"app": "web"}
+    source = EnvFromSource(secret_ref=SecretEnvSource(name="web"))
+    web = PodSpec(containers=[Container(name="web", image="nginx:1.27", env_from=[source])])
+    template = PodTemplateSpec(metadata=ObjectMeta(labels=labels), spec=web)
+    metadata = ObjectMeta(name="web", labels={examples.restart_on_change.ON_CHANGE: "true"})
+    spec = DeploymentSpec(selector=LabelSelector(match_labels=labels), template=template)
+    await user.client.create(Deployment(metadata=metadata, spec=spec))
+    await user.settled()
+    await user.client.create(Secret(metadata=ObjectMeta(name="web"), string_data={"token": "abc"}))
+    await user.settled()
+    await user.client.patch(Secret, "web", MergePatch({"stringData": {"token": "def"}}))
+    await user.settled()
+    await user.client.delete(Secret, "web")
+    await user.client.create(Secret(metadata=ObjectMeta(name="web"), string_data={"token": "xyz"}))
+    await user.settled()
+    container = {"name": "web", "image": "nginx:1.28"}
+    await user.client.patch(
+        Deployment, "web", MergePatch({"spec": {"template": {"spec": {"containers": [container]}}}})
+    )
+    await user.settled()
+    await user.client.patch(Secret, "web", MergePatch({"stringData": {"token": "unread"}}))
+    await user.settled()
+    await user.client.delete(Deployment, "web")
+    await user.settled()
+
+
 async def commands(user: ScenarioUser) -> None:
     """One process ends, one is changed, one is deleted while it runs."""
     kind, spec = examples.external_job.Command, examples.external_job.CommandSpec
@@ -216,6 +255,7 @@ EXAMPLES: dict[str, Callable[[], ShippedProgram]] = {
     "schedule": lambda: ShippedProgram(scenario=Scenario("examples.schedule", hours), faults=NO_MEDDLING),
     "namespace_quota": lambda: ShippedProgram(scenario=Scenario("examples.namespace_quota", classes)),
     "secret_reflector": lambda: ShippedProgram(scenario=Scenario("examples.secret_reflector", reflections)),
+    "restart_on_change": lambda: ShippedProgram(scenario=Scenario("examples.restart_on_change", restarts)),
     "external_job": lambda: ShippedProgram(
         scenario=Scenario(with_processes(program("examples.external_job")), commands)
     ),
