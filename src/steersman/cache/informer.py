@@ -325,10 +325,7 @@ class Informer(Generic[T]):
         self.replica.show_again()
 
     async def lose(self, ranges: Collection[HashRange]) -> None:
-        """Follow these ranges no more, and drop their objects. No handler is notified of it.
-
-        The watch of a scope that keeps other ranges is opened anew from its last version, so that the server sends less.
-        """
+        """Follow these ranges no more, and drop their objects. No handler is notified of it."""
         before = {scope: self.scopes.selector(scope) for scope in self.scopes}
         gone, steps = self.replica.lose(ranges)
         for scope in gone:
@@ -341,11 +338,10 @@ class Informer(Generic[T]):
                 await asyncio.sleep(0)
 
     def _narrow(self, scope: str) -> None:
-        """Open the watch of a scope anew, with less; a list that runs, or is due, has a new watch in any case."""
+        """Open the watch of a scope anew, so that the server sends less. After a list that is due, it is new anyway."""
         due = self.sync.awaits_list(scope) or self._scopes[scope].commits
         if not due and self._scopes[scope].state.phase in {"opening", "watching"}:
-            # A short watch: this may have interrupted one that a reader waits for.
-            self._follow(self._scopes[scope], CatchUp())
+            self._follow(self._scopes[scope], CatchUp())  # short: it may replace one that a reader waits for
 
     def begin_scope(self, scope: str) -> None:
         """Follow a new scope."""
