@@ -296,9 +296,15 @@ class Informer(Generic[T]):
         following = self._scopes.get(scope)
         if following is None:
             return
-        idle = not following.commits and not self.sync.was_restored(scope)
-        if idle and following.state.phase in {"opening", "watching", "waiting"}:
+        waits = following.state.phase == "waiting" and not following.commits and not self.sync.was_restored(scope)
+        if waits or self._is_open(scope):
             self._follow(following, CatchUp())
+
+    def _is_open(self, scope: str) -> bool:
+        """Whether a scope has a watch, and no list is due, which a restart could prevent."""
+        following = self._scopes[scope]
+        due = following.commits or self.sync.awaits_list(scope)
+        return not due and following.state.phase in {"opening", "watching"}
 
     # ranges that come and go
 
@@ -331,17 +337,11 @@ class Informer(Generic[T]):
         for scope in gone:
             self.end_scope(scope)
         for scope in self.scopes:
-            if self.scopes.selector(scope) != before[scope]:
-                self._narrow(scope)
+            if self.scopes.selector(scope) != before[scope] and self._is_open(scope):
+                self._hurry(scope)  # a new watch, of which the server sends less
         async with self.replica.switching:
             for _ in steps:
                 await asyncio.sleep(0)
-
-    def _narrow(self, scope: str) -> None:
-        """Open the watch of a scope anew, so that the server sends less. After a list that is due, it is new anyway."""
-        due = self.sync.awaits_list(scope) or self._scopes[scope].commits
-        if not due and self._scopes[scope].state.phase in {"opening", "watching"}:
-            self._follow(self._scopes[scope], CatchUp())  # short: it may replace one that a reader waits for
 
     def begin_scope(self, scope: str) -> None:
         """Follow a new scope."""
