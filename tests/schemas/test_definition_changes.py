@@ -133,6 +133,12 @@ def test_what_is_safe(old: Tree, new: Tree) -> None:
         ({**NUMBER, "default": 1}, {**NUMBER, "default": 2}, "spec.a: default 2 instead of 1"),
         ({**FLAG, "default": False}, {**FLAG, "default": True}, "spec.a: default true instead of false"),
         ({**NUMBER, "default": 1}, NUMBER, "spec.a: no default any more"),
+        (fields(b=fields(c={**NUMBER, "default": 1})), OPEN, "spec.a.b.c: no default any more"),
+        (
+            fields(b={**items(STRING), "x-kubernetes-list-type": "set"}),
+            OPEN,
+            "spec.a.b: x-kubernetes-list-type atomic instead of set",
+        ),
         (NUMBER, {**NUMBER, "default": 1}, "spec.a: new default 1"),
         (
             {**fields(b=STRING), "maxProperties": 1},

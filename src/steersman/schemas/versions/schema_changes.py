@@ -101,10 +101,7 @@ def _changes(old: Schema, new: Schema, at: _Place) -> Iterator[SchemaChange]:
     refused = at.refused_objects() if was in {"object", "map"} else at.refused_values()
     for what in _narrowed(old, new, was):
         yield SchemaChange(at.path, what, refused)
-    for what in _apply_changes(old, new):
-        yield SchemaChange(
-            at.path, what, "server-side apply merges and owns items differently, so managers overwrite each other"
-        )
+    yield from _merged_otherwise(old, new, at)
     for rule in _new_rules(old, new):
         advice = "also accept the old values in the rule, or add a version"
         yield SchemaChange(at.path, f"new rule {_cut(rule, 80)}", refused, advice)
@@ -149,8 +146,20 @@ def _field_changes(old: Schema, new: Schema, at: _Place) -> Iterator[SchemaChang
             reason = "the server adds the default to stored objects, which may then violate maxProperties, anyOf, oneOf or not"
             yield SchemaChange(place.path, "new field with a default", reason, "declare it without a default")
     for name, field in ours.items():
-        if name not in theirs and "default" in field and new.get("x-kubernetes-preserve-unknown-fields"):
-            yield from _default_changes(field, {}, at.field(name), always_set=False)
+        if name not in theirs and new.get("x-kubernetes-preserve-unknown-fields"):
+            yield from _undeclared(field, at.field(name))
+
+
+def _undeclared(old: Schema, at: _Place) -> Iterator[SchemaChange]:
+    """What a value in an open object loses with its schema: its defaults, and how server-side apply merges it."""
+    yield from _default_changes(old, {}, at, always_set=False)
+    yield from _merged_otherwise(old, {}, at)
+    for name, field in _properties(old).items():
+        yield from _undeclared(field, at.field(name))
+    if (values := schema_of_values(old)) is not None:
+        yield from _undeclared(values, at.values())
+    if "items" in old:
+        yield from _undeclared(old["items"], at.items(old))
 
 
 def _may_refuse(schema: Schema, name: str) -> bool:
@@ -262,8 +271,15 @@ def _limit(keyword: str, old: Schema, new: Schema, more: str = "") -> str:
     return f"{keyword} {_cut(str(new[keyword]), 60)}{more} {instead}"
 
 
-def _apply_changes(old: Schema, new: Schema) -> Iterator[str]:
+def _merged_otherwise(old: Schema, new: Schema, at: _Place) -> Iterator[SchemaChange]:
     """The changes of how server-side apply merges a value."""
+    for what in _apply_keywords(old, new):
+        yield SchemaChange(
+            at.path, what, "server-side apply merges and owns items differently, so managers overwrite each other"
+        )
+
+
+def _apply_keywords(old: Schema, new: Schema) -> Iterator[str]:
     for keyword, usual in (("x-kubernetes-list-type", "atomic"), ("x-kubernetes-map-type", "granular")):
         before, after = old.get(keyword) or usual, new.get(keyword) or usual
         if before != after:
