@@ -28,7 +28,11 @@ def test_hooks_before_a_commit_are_checks_of_the_continuous_integration() -> Non
 def test_workflows_run_the_scripts_of_the_repository() -> None:
     jobs = read(".github/workflows/ci.yaml")["jobs"]
     commands = {name: [step["run"] for step in job["steps"] if "run" in step] for name, job in jobs.items()}
-    assert commands == {"linux": ["bash .ci/run"], "macos": ["bash .ci/portable"]}
+    assert commands == {
+        "linux": ["bash .ci/run"],
+        "oldest": ["bash .ci/oldest"],
+        "macos": ["bash .ci/portable"],
+    }
     assert all((ROOT / command.removeprefix("bash ")).is_file() for each in commands.values() for command in each)
 
 
