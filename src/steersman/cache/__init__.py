@@ -16,6 +16,11 @@ Guarantees
 - The cost of a lookup by namespace, owner, label value or declared index depends only on the size of its result.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from steersman._lazy_names import lazy_names
 from steersman.cache.cache import Cache as Cache, Use as Use
 from steersman.cache.conditions import StoredCondition as StoredCondition, condition_of as condition_of
 from steersman.cache.contents import IndexName as IndexName
@@ -30,7 +35,6 @@ from steersman.cache.intake import KindOptions as KindOptions, Transform as Tran
 from steersman.cache.object_events import EventType as EventType, ObjectEvent as ObjectEvent
 from steersman.cache.overlay import Overlay as Overlay
 from steersman.cache.reads.reader import CacheReader as CacheReader, as_selector as as_selector
-from steersman.cache.reads.referrers import ReferenceFunction as ReferenceFunction, Referrers as Referrers
 from steersman.cache.reflector import Settings as Settings
 from steersman.cache.statistics import (
     InformerStatistics as InformerStatistics,
@@ -39,6 +43,12 @@ from steersman.cache.statistics import (
 )
 from steersman.cache.store import Store as Store, UnknownIndex as UnknownIndex
 from steersman.cache.stored_object import StoredObject as StoredObject, StoredView as StoredView, is_older as is_older
+
+# Imported on first use: few controllers refer to objects.
+if TYPE_CHECKING:
+    from steersman.cache.reads.referrers import ReferenceFunction as ReferenceFunction, Referrers as Referrers
+else:
+    __getattr__, __dir__ = lazy_names(__name__, {"steersman.cache.reads.referrers": ["ReferenceFunction", "Referrers"]})
 
 __all__ = [
     "Cache",

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping
-from typing import Any, Generic, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, overload
 
 from steersman.aio import Supervisor
 from steersman.cache.delivery import HandlerRegistration
@@ -24,7 +24,6 @@ from steersman.cache.indexes import IndexFunction
 from steersman.cache.informer import Informer, InformerStatistics
 from steersman.cache.intake import KindOptions, shows_removal
 from steersman.cache.reads.reader import CacheReader
-from steersman.cache.reads.referrers import ReferenceFunction, Referrers
 from steersman.cache.reflector import Settings
 from steersman.cache.store import UnknownIndex
 from steersman.client import Client, KindScope
@@ -40,6 +39,9 @@ from steersman.objects import (
     uid_of,
 )
 from steersman.wire import ShardSelector
+
+if TYPE_CHECKING:
+    from steersman.cache.reads.referrers import ReferenceFunction, Referrers
 
 T = TypeVar("T")
 ObjectT = TypeVar("ObjectT", bound=Object)
@@ -172,6 +174,8 @@ class Cache:
         """Note to which objects of a kind the objects of another refer, until `untrack`. Of a referenced kind, cache them."""
         tracked = self._tracked.get((owner, kind, function))
         if tracked is None:
+            from steersman.cache.reads.referrers import Referrers  # noqa: PLC0415 - few controllers refer to objects
+
             shared = self._acquire(owner), self._acquire(kind)
             referrers = Referrers(shared[1].informer, function)
             registration = shared[0].informer.add_handler(referrers.handle, on_left=referrers.forget)

@@ -18,7 +18,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Collection, Hashable
 from contextlib import suppress
-from typing import Any, Generic, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, cast
 
 import msgspec
 
@@ -30,7 +30,6 @@ from steersman.cache.index_calls import IndexCalls
 from steersman.cache.indexes import IndexFunction
 from steersman.cache.intake import Intake, KindOptions
 from steersman.cache.list_watch import ListWatch
-from steersman.cache.names.named_scopes import NamedScopes
 from steersman.cache.reflector import Begin, CatchUp, Input, Refresh, Settings
 from steersman.cache.replica import Replica
 from steersman.cache.scopes import Scopes
@@ -51,6 +50,9 @@ from steersman.objects import (
     version_number,
 )
 from steersman.wire import HASHES, HashRange, ListOptions, ShardSelector, key_of
+
+if TYPE_CHECKING:
+    from steersman.cache.names.named_scopes import NamedScopes
 
 T = TypeVar("T")
 
@@ -94,12 +96,7 @@ class Informer(Generic[T]):
         #: The handlers, each with its tasks.
         self._registrations: dict[HandlerRegistration, list[asyncio.Task[None]]] = {}
         self.replica = Replica(
-            self.gvk,
-            self.scopes,
-            self._registrations.keys(),
-            selects_all=self._selects_all,
-            on_restore=on_restore,
-            on_denied=lambda scope: None if self.names is None else self.names.denied(scope),
+            self.gvk, self.scopes, self._registrations.keys(), selects_all=self._selects_all, on_restore=on_restore
         )
         self.store, self.overlay, self.sync = self.replica.store, self.replica.overlay, self.replica.sync
         self._indexing = asyncio.Lock()
@@ -114,6 +111,8 @@ class Informer(Generic[T]):
         #: The names of a referenced kind; None for any other.
         self.names: NamedScopes | None = None
         if self.options.referenced:
+            from steersman.cache.names.named_scopes import NamedScopes  # noqa: PLC0415 - few kinds are referenced
+
             self.names = NamedScopes(self.gvk.kind, self.replica, self.intake, self.options, self)
         #: How many reads were sent to the server because no scope has what they ask for.
         self.outside_reads = 0
@@ -135,7 +134,6 @@ class Informer(Generic[T]):
             intake=self.intake,
             settings=self._settings,
             on_recovery=self._on_recovery,
-            on_begin=lambda scope: None if self.names is None else self.names.begun(scope),
         )
 
     # lifecycle

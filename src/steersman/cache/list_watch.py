@@ -75,7 +75,6 @@ class ListWatch:
         intake: Intake,
         settings: Settings,
         on_recovery: Callable[[], None],
-        on_begin: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._reads = reads
         self.scope = scope
@@ -111,8 +110,6 @@ class ListWatch:
         self._lost = False
         #: Called when a request succeeds after that.
         self._on_recovery = on_recovery
-        #: Called when a wide scope has begun.
-        self._on_begin = on_begin
         self._warned = ""
         self.relists = 0
         #: When the stream last proved to be alive, and whether a stream has timed out since.
@@ -221,7 +218,6 @@ class ListWatch:
                 self.relists += self._committed
                 self._committed = True
                 self._hear()
-                self._on_begin(self.scope)
             case reflector.Commit(version, new_epoch):
                 staged, self._staged = self._staged, {}
                 if self._scopes.losses != self._losses:

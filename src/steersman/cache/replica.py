@@ -18,12 +18,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
+from typing import Protocol
 
 from steersman.cache.contents import SLICE
 from steersman.cache.delivery import HandlerRegistration
 from steersman.cache.disposal import Disposal, Noted
 from steersman.cache.overlay import Overlay
-from steersman.cache.references.completeness import JoinedNames
 from steersman.cache.reflector import Changes, Mark, Put, Remove
 from steersman.cache.scopes import Scopes
 from steersman.cache.store import Store
@@ -34,6 +34,26 @@ from steersman.objects import GroupVersionKind, Key, version_number
 from steersman.wire import HashRange
 
 _log = logging.getLogger("steersman.cache")
+
+
+class Names(Protocol):
+    """The names of a referenced kind, which its replica notifies of what happens to their scopes."""
+
+    def begun(self, scope: str) -> None:
+        """A wide scope has begun: its names can join."""
+        ...
+
+    def withdrawn(self, scope: str) -> None:
+        """The server no longer serves the kind in a scope."""
+        ...
+
+    def denied(self, scope: str) -> None:
+        """The server denies a scope."""
+        ...
+
+    def overtakes(self, key: Key, resource_version: str) -> bool:
+        """Note an event of a wide scope. Return whether the store has a newer state."""
+        ...
 
 
 class Replica:
@@ -47,7 +67,6 @@ class Replica:
         *,
         selects_all: bool,
         on_restore: Callable[[], None] | None,
-        on_denied: Callable[[str], None] | None = None,
     ) -> None:
         self._kind = kind
         self.scopes = scopes
@@ -58,9 +77,8 @@ class Replica:
         #: Frees contents that a list has replaced.
         self.disposal = Disposal()
         self.sync = SyncState(scopes, referenced=scopes.referenced)
-        #: From when on the names of wide scopes are complete.
-        self.joined = JoinedNames()
-        self._on_denied = on_denied
+        #: The names of a referenced kind; None for any other.
+        self.names: Names | None = None
         #: Held while a list replaces the contents: one scope at a time.
         self.switching = asyncio.Lock()
         #: The registered handlers at any time.
@@ -135,10 +153,11 @@ class Replica:
             self.report_restore(scope, resource_version)
             self._reused = max(self._reused, self._highest(scope))
             self.overlay.renew(scope=scope)
-        self.joined.begin(self.scopes.keys(scope))
         self.store.advance(scope, resource_version)
         self.sync.listed(scope)
         self.advance()
+        if self.names is not None:
+            self.names.begun(scope)
 
     def went_back(self, stored: StoredObject | None, resource_version: str, *, key: Key, before: str) -> bool:
         """Whether the answer for a name shows a restore; ``before`` was the version of its scope at the request."""
@@ -153,20 +172,18 @@ class Replica:
             and not is_older(resource_version, old.resource_version)  # else a watch has shown the newer state meanwhile
         )
 
-    def join(self, key: Key, stored: StoredObject | None, resource_version: str) -> None:
-        """Store the answer for a name, or that there is no object, unless an event was newer."""
-        if self.joined.join(key, resource_version):
-            old = self.store.get(key)
-            if stored is None:
-                self.store.remove(key)
-            elif old is None or not self._is_same(old, stored):
-                self.store.put(stored)
-            if old is not None and self._selects_all and (stored is None or stored.uid != old.uid):
-                self.overlay.vanished(old.uid)
-            if self.store.get(key) is not old:
-                for registration in self._handlers:
-                    registration.note(key, old, framed=False)
-        self.advance()
+    def answer(self, key: Key, stored: StoredObject | None) -> None:
+        """Store the answer for a name, or that there is no object."""
+        old = self.store.get(key)
+        if stored is None:
+            self.store.remove(key)
+        elif old is None or not self._is_same(old, stored):
+            self.store.put(stored)
+        if old is not None and self._selects_all and (stored is None or stored.uid != old.uid):
+            self.overlay.vanished(old.uid)
+        if self.store.get(key) is not old:
+            for registration in self._handlers:
+                registration.note(key, old, framed=False)
 
     def _is_same(self, old: StoredObject, new: StoredObject) -> bool:
         """Whether two states are one. A version that the restored server has reused may name two."""
@@ -176,7 +193,6 @@ class Replica:
     def drop(self, key: Key) -> None:
         """Take a name out of its scope, and its object out of the store. No handler is notified."""
         self.scopes.displace(key)
-        self.joined.forget(key)
         self.store.remove(key)
         for registration in self._handlers:
             registration.drop(key)
@@ -241,8 +257,8 @@ class Replica:
         """Empty a scope because the server no longer serves the kind, in steps like `committing`."""
         yield from self._replacing(scope, {}, "")
         self.overlay.clear(scope=scope)
-        for key in self.scopes.keys(scope):
-            self.joined.forget(key)
+        if self.names is not None:
+            self.names.withdrawn(scope)
         self.sync.withdraw(scope)
         self.advance()
 
@@ -283,12 +299,11 @@ class Replica:
         if scope not in self.scopes:
             return  # lost meanwhile
         handlers = self._handlers if scope not in self._hidden else ()
-        wide = self.scopes.is_wide(scope)
+        names = self.names if self.scopes.is_wide(scope) else None
         for change in changes:
             match change:
-                case Put(stored) | Remove(stored) if wide and (
-                    not self.scopes.covers(scope, stored.key)
-                    or self.joined.overtakes(stored.key, stored.resource_version)
+                case Put(stored) | Remove(stored) if names is not None and (
+                    not self.scopes.covers(scope, stored.key) or names.overtakes(stored.key, stored.resource_version)
                 ):
                     pass
                 case Put(stored):
@@ -333,8 +348,8 @@ class Replica:
             self.overlay.clear(scope=scope)
         self.sync.deny(scope, error)
         self.advance()
-        if self._on_denied is not None:
-            self._on_denied(scope)
+        if self.names is not None:
+            self.names.denied(scope)
 
     def _highest(self, scope: str) -> int:
         """Return the highest version seen in a scope, including the responses to our own writes."""

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
-from steersman.cache import Cache, ObjectEvent, ReferenceFunction
+from steersman.cache import Cache, ObjectEvent
 from steersman.client import Client
 from steersman.controller.cached_kinds import CachedKinds
 from steersman.controller.causes import Request
@@ -28,6 +28,9 @@ from steersman.controller.sources.views import KindLike
 from steersman.controller.targets import Scope
 from steersman.objects import GroupVersionKind, kind_name
 from steersman.telemetry import Registry
+
+if TYPE_CHECKING:
+    from steersman.cache import ReferenceFunction
 
 
 class WatchedKind(msgspec.Struct, frozen=True, kw_only=True):

@@ -16,6 +16,7 @@ from contextlib import suppress
 from typing import Any, Protocol
 
 from steersman.cache.intake import Intake, KindOptions
+from steersman.cache.references.completeness import JoinedNames
 from steersman.cache.references.joins import Joining
 from steersman.cache.references.placement import EVERYWHERE, places
 from steersman.cache.references.references import References
@@ -60,6 +61,8 @@ class NamedScopes:
         self._intake = intake
         self._options = options
         self._watches = watches
+        #: From when on the names of wide scopes are complete.
+        self._joined = JoinedNames()
         #: How often each object is referred to.
         self.references = References(self._place, self._drop)
         #: Wide scopes that the server denies.
@@ -67,10 +70,11 @@ class NamedScopes:
         #: None while the informer does not run.
         self._joining: Joining | None = None
         self._mentioned = False
+        replica.names = self
 
     def open(self, start: Callable[[Coroutine[Any, Any, Any], str], asyncio.Task[Any]]) -> None:
         """Follow the names from now on; ``start`` starts a task."""
-        self._joining = Joining(self._replica.joined, self._read, start)
+        self._joining = Joining(self._joined, self._read, start)
         self.references.open()
 
     def close(self) -> None:
@@ -85,7 +89,7 @@ class NamedScopes:
         scope = self._scopes.placed().get(key)
         if scope is None or not self._replica.sync.answers(scope):
             return False
-        return not self._scopes.is_wide(scope) or key in self._replica.joined
+        return not self._scopes.is_wide(scope) or key in self._joined
 
     async def obtain(self, key: Key) -> bool:
         """Whether the store can answer for a key. Wait for its first read, or for the begin of its watch, but not long."""
@@ -96,7 +100,7 @@ class NamedScopes:
                 while self._is_beginning(key):
                     await self._replica.wait_progress()
         for _ in range(_TRIES):
-            if self._joining is None or self._replica.joined.turn(key) is None:
+            if self._joining is None or self._joined.turn(key) is None:
                 break
             await self._joining.now(key)
         return self.has(key)
@@ -124,11 +128,20 @@ class NamedScopes:
         for key in filter(self.has, [*self._scopes.placed()]):
             self._replica.overlay.record_unknown(key)
 
-    # called by the watches
+    # called by the replica
 
     def begun(self, scope: str) -> None:
         """A wide scope has begun: its names can join."""
         self._join([*self._scopes.keys(scope)])
+
+    def withdrawn(self, scope: str) -> None:
+        """The server no longer serves the kind in a scope: its names join when the scope begins again."""
+        for key in self._scopes.keys(scope):
+            self._joined.forget(key)
+
+    def overtakes(self, key: Key, resource_version: str) -> bool:
+        """Note an event of a wide scope. Return whether the store has a newer state."""
+        return self._joined.overtakes(key, resource_version)
 
     def denied(self, scope: str) -> None:
         """The server denies a scope."""
@@ -147,7 +160,7 @@ class NamedScopes:
         moves = places(placed, wanted, limit=self._options.watches_by_name, denied=denied)
         new: list[str] = []
         for key, scope in moves.items():
-            self._replica.joined.forget(key)
+            self._joined.forget(key)
             if self._scopes.place(key, scope):
                 self._replica.sync.gain(scope)
                 new.append(scope)
@@ -175,6 +188,7 @@ class NamedScopes:
         """Follow a name no more."""
         if self._joining is not None:
             self._joining.forget(key)
+        self._joined.forget(key)
         self._replica.drop(key)
         self._end_vacant()
 
@@ -183,8 +197,8 @@ class NamedScopes:
             self._watches.end_scope(scope)
 
     def _join(self, keys: Collection[Key]) -> None:
+        self._joined.begin(keys)
         if keys and self._joining is not None:
-            self._replica.joined.begin(keys)
             self._joining.want(keys)
 
     async def _read(self, key: Key, turn: int) -> None:
@@ -192,7 +206,7 @@ class NamedScopes:
         replica, scope = self._replica, self._scopes.placed().get(key)
         before = replica.store.watermark(scope or "")
         raw, version = await self._watches.read_live(key)
-        if scope is None or self._scopes.placed().get(key) != scope or not replica.joined.admits(key, turn):
+        if scope is None or self._scopes.placed().get(key) != scope or not self._joined.admits(key, turn):
             return
         stored = None if raw is None else self._intake.admit(raw)
         if raw is not None and stored is not None and not self._intake.selects(stored, raw):
@@ -201,4 +215,6 @@ class NamedScopes:
             _log.warning("the server was restored from a backup or replaced: %s %s went back", self._kind, key)
             self._watches.report_restore()
         else:
-            replica.join(key, stored, version)
+            if self._joined.join(key, version):  # otherwise an event was newer
+                replica.answer(key, stored)
+            replica.advance()

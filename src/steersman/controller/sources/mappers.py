@@ -14,9 +14,9 @@ from __future__ import annotations
 import inspect
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable
-from typing import Any, Protocol, TypeAlias, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, cast, overload
 
-from steersman.cache import ObjectEvent, ReferenceFunction, Referrers
+from steersman.cache import ObjectEvent
 from steersman.controller.causes import Request
 from steersman.controller.sources.views import KindLike, View
 from steersman.controller.targets import ANY_SCOPE, Scope, Target
@@ -31,6 +31,9 @@ from steersman.objects import (
     Unstructured,
     kind_name,
 )
+
+if TYPE_CHECKING:
+    from steersman.cache import ReferenceFunction, Referrers
 
 T = TypeVar("T")
 ObjectT = TypeVar("ObjectT", bound=Object)
