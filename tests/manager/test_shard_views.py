@@ -16,7 +16,6 @@ from steersman.manager.shards.assignment import Assignment, Part
 from steersman.manager.shards.coordinator import Coordinator
 from steersman.manager.shards.membership import Membership
 from steersman.manager.shards.records import Member, member_text, read_member
-from steersman.manager.shards.statistics import shard_statistics, with_holders
 from steersman.objects import Key
 from steersman.telemetry import Registry, expose
 from steersman.wire import HashRange, namespace_hash
@@ -51,7 +50,7 @@ async def test_an_explanation_names_the_replica_that_has_the_key():
         Explanation(controller="copies", kind="v1", key=Key(name, "x"), record=None, state="absent", next_run=None)
         for name in (LOW_NAME, HIGH_NAME)
     ]
-    here, there = with_holders(known, manager.blueprints, membership)
+    here, there = membership.with_holders(known, manager.blueprints)
     assert here.elsewhere == ""
     assert there.elsewhere == "sharer-b.1, which gives it to sharer-c.1"
 
@@ -61,7 +60,7 @@ async def test_the_working_parts_of_all_replicas_are_the_whole():
     membership = await membership_of_low()
     measurements = Measurements(Registry())
     statistics = ManagerStatistics(
-        name="m", version="1", started=MOMENT, now=MOMENT, phase="running", shards=shard_statistics(membership)
+        name="m", version="1", started=MOMENT, now=MOMENT, phase="running", shards=membership.statistics()
     )
     measurements.collect(statistics)
     text = expose(measurements.registry)[1].decode()

@@ -14,19 +14,17 @@ Guarantees:
 - One `async with` owns every task.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from steersman._lazy_names import lazy_names
 from steersman.manager.endpoints import HttpEndpoints as HttpEndpoints
 from steersman.manager.event_log import EventLog as EventLog
 from steersman.manager.health import Checks as Checks, HealthCheck as HealthCheck
 from steersman.manager.leader import Campaign as Campaign, LeaderElection as LeaderElection, Term as Term
 from steersman.manager.manager import Manager as Manager
-from steersman.manager.permissions import (
-    PermissionRule as PermissionRule,
-    Permissions as Permissions,
-    permissions_of as permissions_of,
-    written_bindings as written_bindings,
-)
 from steersman.manager.readiness import ready_of as ready_of
-from steersman.manager.shards.settings import Shards as Shards
 from steersman.manager.shutdown import report_threads as report_threads
 from steersman.manager.signals import (
     LAST_SECONDS as LAST_SECONDS,
@@ -34,6 +32,24 @@ from steersman.manager.signals import (
     end_process_after as end_process_after,
     on_signals as on_signals,
 )
+
+# Imported on first use: few programs have shards, and only commands need permissions.
+if TYPE_CHECKING:
+    from steersman.manager.permissions import (
+        PermissionRule as PermissionRule,
+        Permissions as Permissions,
+        permissions_of as permissions_of,
+        written_bindings as written_bindings,
+    )
+    from steersman.manager.shards.settings import Shards as Shards
+else:
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "steersman.manager.permissions": ["PermissionRule", "Permissions", "permissions_of", "written_bindings"],
+            "steersman.manager.shards.settings": ["Shards"],
+        },
+    )
 
 #: Programs import nothing from this room: its names are for other rooms.
 __all__: list[str] = []

@@ -16,7 +16,6 @@ from steersman.controller import Blueprint, ControllerBuilder, KindLike, Owners,
 from steersman.errors import ConfigError
 from steersman.manager.endpoints import HttpEndpoints
 from steersman.manager.leader import LeaderElection
-from steersman.manager.shards.settings import Shards
 from steersman.objects import UNSET, GroupKind, kind_name
 
 #: The length of a name: a field manager has at most 128 characters on a server, and those of its parts, such as
@@ -54,6 +53,8 @@ def check_shards(shards: object, leader: object, namespaces: Sequence[str]) -> N
     """Raise unless these are `Shards` or None, without a leader beside their coordinator and without chosen namespaces."""
     if shards is None:
         return
+    from steersman.manager.shards.settings import Shards  # noqa: PLC0415 - few programs have shards
+
     if not isinstance(shards, Shards):
         raise TypeError(f'Manager(shards={shards!r}): write Manager(shards=Shards("my-operator"))')
     if isinstance(leader, LeaderElection):  # both are valid, but not together

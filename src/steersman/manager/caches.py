@@ -18,24 +18,16 @@ Guarantees
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
 from msgspec import structs
 
-from steersman.aio import Supervisor
 from steersman.cache import Cache, Informer, InformerStatistics, KindOptions, StoredObject, oldest_deletion
 from steersman.client import Client, KindScope
 from steersman.controller import Blueprint
-from steersman.manager.shards.assignment import Weighed, weighed
-from steersman.manager.shards.holdings import Holding
-from steersman.manager.shards.kinds import is_namespaced, whole_kinds
-from steersman.manager.shards.settings import Shards
-from steersman.manager.shards.state import Ranges
-from steersman.objects import GroupVersionKind, Kind, Object
-from steersman.wire import namespace_hash
+from steersman.objects import Kind, Object
 
 AnyKind = type[Any] | Kind
 
@@ -57,17 +49,12 @@ class ManagedCache(Cache):
         kinds: Mapping[AnyKind, KindOptions],
         uncached: Iterable[AnyKind] = (),
         namespaces: tuple[str, ...] = (),
-        shards: Shards | None = None,
     ) -> None:
         super().__init__(client, kinds=kinds, uncached=uncached)
         self._namespaces = namespaces
         self._held: dict[str, Blueprint] = {}
         #: The kinds of those blueprints. Every read looks them up.
         self._held_kinds: frozenset[AnyKind] = frozenset()
-        self._shards = shards
-        #: The kinds that a program with shards caches whole, and the ranges of the others.
-        self._whole: frozenset[GroupVersionKind] = frozenset()
-        self._gains: dict[str, Holding] = {}
 
     def hold(self, *blueprints: Blueprint) -> None:
         """Cache the kinds of these blueprints from now on.
@@ -75,7 +62,6 @@ class ManagedCache(Cache):
         Raises `ValueError` if a running informer caches less than a blueprint needs.
         """
         needed = _needed(blueprints)
-        self._share(blueprints, needed)
         for kind, options in needed.items():
             self._check_options(kind, options, blueprints)
             if kind in self._shared:
@@ -136,79 +122,6 @@ class ManagedCache(Cache):
         if shared is not None and kind in self._held_kinds:
             return shared.informer
         return super().informer(kind)
-
-    # shards
-
-    def _share(self, blueprints: Iterable[Blueprint], needed: Iterable[AnyKind]) -> None:
-        """Decide which kinds are cached whole. Raises `ValueError` if that must change for a running informer."""
-        if self._shards is None:
-            return
-        whole = whole_kinds((*self._held.values(), *blueprints), self._shards.same_namespace)
-        for kind in needed:
-            shared = self._shared.get(kind)
-            if shared is not None and shared.informer.scopes.divided and kind.gvk() in whole:
-                raise ValueError(
-                    f"a controller that is added now needs all objects of {kind.gvk().kind}, but this replica caches only"
-                    " those of its shards since it started; add the controller before the manager runs"
-                )
-        self._whole = whole
-
-    def _is_divided(self, kind: AnyKind) -> bool:
-        if self._shards is None or not is_namespaced(kind) or kind.gvk() in self._whole:
-            return False
-        return not self._namespaces and not (self._options_of(kind) or KindOptions()).namespaces
-
-    def _acquire(self, kind: AnyKind) -> Any:
-        is_new = kind not in self._shared
-        shared = super()._acquire(kind)
-        if is_new and shared.informer.scopes.divided:
-            for name, holding in self._gains.items():
-                shared.informer.gain(name, holding.ranges)
-                shared.informer.show(name)
-        return shared
-
-    def _divided(self) -> list[Informer[Any]]:
-        return [shared.informer for shared in self._shared.values() if shared.informer.scopes.divided]
-
-    async def gain(self, holding: Holding) -> None:
-        """Follow more ranges; return when every kind is at least as new as the server was at the call.
-
-        A kind that is not served, or whose list is denied, is not waited for.
-        """
-        async with Supervisor() as tasks:
-            self._gains[holding.name] = holding
-            for informer in self.informers().values():
-                if informer.scopes.divided:
-                    informer.gain(holding.name, holding.ranges)
-                    reaching = informer.wait_gained(holding.name)
-                elif informer.synced:
-                    reaching = informer.catch_up()
-                else:
-                    continue
-                tasks.start(reaching, name=f"{holding.name} of {informer.gvk.kind}")
-
-    def show(self, holding: Holding) -> None:
-        """Notify the handlers of the objects of gained ranges, and again of the kinds that are cached whole."""
-        for informer in self.informers().values():
-            if informer.scopes.divided:
-                informer.show(holding.name)
-            else:
-                informer.show_again()
-
-    async def lose(self, ranges: Ranges) -> None:
-        """Follow these ranges no more, and drop their objects."""
-        self._gains = {name: holding for name, holding in self._gains.items() if holding.ranges}
-        async with Supervisor() as tasks:
-            for informer in self._divided():
-                tasks.start(informer.lose(ranges), name=f"shards lost of {informer.gvk.kind}")
-
-    def weights(self, ranges: Ranges) -> tuple[Weighed, ...]:
-        """The ranges, cut where about equal numbers of objects are between two cuts."""
-        counts = Counter[int]()
-        for informer in self._divided():
-            for namespace, keys in informer.store.namespaces().items():
-                counts[namespace_hash(namespace)] += len(keys)
-        return weighed(ranges, counts)
 
     def _count_kinds(self) -> None:
         self._held_kinds = frozenset(kind for blueprint in self._held.values() for kind in blueprint.kinds())

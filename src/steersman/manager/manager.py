@@ -63,8 +63,6 @@ from steersman.manager.leader import LeaderElection
 from steersman.manager.measurements import Measurements
 from steersman.manager.readiness import unready_objects
 from steersman.manager.reconcile_listeners import ReconcileListener, ReconcileListeners
-from steersman.manager.shards.settings import Shards
-from steersman.manager.shards.statistics import shard_statistics, with_holders
 from steersman.manager.shutdown import Shutdown, reconcile_name
 from steersman.manager.stages import Job, Stage, Stages
 from steersman.manager.state import State
@@ -75,6 +73,7 @@ from steersman.transport import MeasuredTransport, RequestMeasurements
 from steersman.webhooks import AdmissionHandler, Hook, VersionConverter, WebhookEndpoint, WebhookServer
 
 if TYPE_CHECKING:
+    from steersman.manager.shards.settings import Shards
     from steersman.transport import HttpListener
 
 ObjectT = TypeVar("ObjectT", bound=Object)
@@ -411,15 +410,20 @@ class Manager:
             self.ready.add("webhooks", (await stack.enter_async_context(serving)).check)
 
     async def _fill_caches(self, stack: AsyncExitStack) -> ManagedCache:
-        cache = ManagedCache(
-            self.client, kinds=self.kinds, uncached=self._uncached, namespaces=self.namespaces, shards=self.shards
-        )
+        cache = self._new_cache()
         for (kind, name), function in self._indexes.items():
             cache.add_index(kind, name, function)
         await stack.enter_async_context(cache)
         cache.hold(*self.blueprints)
         self._state.cache = cache
         return cache
+
+    def _new_cache(self) -> ManagedCache:
+        if self.shards is None:
+            return ManagedCache(self.client, kinds=self.kinds, uncached=self._uncached, namespaces=self.namespaces)
+        from steersman.manager.shards.sharded_cache import ShardedCache  # noqa: PLC0415 - few programs have shards
+
+        return ShardedCache(self.client, kinds=self.kinds, uncached=self._uncached, shards=self.shards)
 
     def _work(self) -> Work:
         if self.shards is not None:
@@ -447,6 +451,7 @@ class Manager:
 
     def statistics(self, *, keys: int = 100) -> ManagerStatistics:
         """A snapshot of this manager, with up to ``keys`` reconciles of each controller; 0 leaves objects out too."""
+        membership = self._state.membership
         return ManagerStatistics(
             name=self.name,
             version=__version__,
@@ -454,7 +459,7 @@ class Manager:
             now=utc_now(),
             phase=self.phase,
             leader=self._state.leader(self._client),
-            shards=shard_statistics(self._state.membership) if self._state.membership is not None else None,
+            shards=None if membership is None else membership.statistics(),
             controllers=tuple(controller.statistics(keys=keys) for controller in self.controllers),
             informers=self._state.cache.statistics() if self._state.cache is not None else (),
             checks=(*self.health.last, *self.ready.last),
@@ -474,4 +479,5 @@ class Manager:
     def explain(self, kind_or_controller: str, key: Key) -> list[Explanation]:
         """What each controller that has this name, or reconciles this kind, recorded about a key."""
         found = explain(self.blueprints, self.controllers, kind_or_controller, key, informers=self.informers)
-        return with_holders(found, self.blueprints, self._state.membership)
+        membership = self._state.membership
+        return found if membership is None else membership.with_holders(found, self.blueprints)

@@ -19,13 +19,12 @@ from steersman.controller import Blocked, Blueprint, Controller, log_blocked
 from steersman.debug import BlockedLoop, LeaderStatistics, Phase
 from steersman.manager.caches import ManagedCache
 from steersman.manager.leader import Campaign, LeaderElection
-from steersman.manager.shards.kinds import is_shared
-from steersman.manager.shards.settings import Shards
 from steersman.manager.term_controllers import TermControllers
 from steersman.objects import UNSET, GroupVersionKind, Key, UnsetType
 
 if TYPE_CHECKING:
     from steersman.manager.shards.membership import Membership
+    from steersman.manager.shards.settings import Shards
 
 _log = logging.getLogger("steersman.manager")
 
@@ -83,7 +82,11 @@ class State:
 
     def term_of(self, blueprint: Blueprint) -> TermControllers | None:
         """The running term that has to run a controller."""
-        return self.shared if self.shards is not None and is_shared(blueprint) else self.running
+        if self.shards is None:
+            return self.running
+        from steersman.manager.shards.kinds import is_shared  # noqa: PLC0415 - few programs have shards
+
+        return self.shared if is_shared(blueprint) else self.running
 
     @property
     def phase(self) -> Phase:

@@ -1,15 +1,21 @@
-"""The terms of one replica of shards, and what its Lease says about the present one."""
+"""The terms of one replica of shards: what its Lease says about the present one, and what the replica shows of it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+
+from msgspec.structs import replace
 
 from steersman import aio
+from steersman.controller import Blueprint, Request
+from steersman.debug import Explanation, ShardStatistics
 from steersman.manager.shards.assignment import Assignment, Weighed
-from steersman.manager.shards.holdings import Holdings, RangeClaim
+from steersman.manager.shards.holdings import Holdings, RangeClaim, request_hash
+from steersman.manager.shards.kinds import is_shared
 from steersman.manager.shards.records import REPLICA_ANNOTATION, Member, member_text
 from steersman.manager.shards.settings import Shards
 from steersman.manager.shards.state import State
+from steersman.wire import HASHES
 
 
 class Membership:
@@ -56,3 +62,39 @@ class Membership:
             program=self._program,
         )
         return {REPLICA_ANNOTATION: member_text(member)}
+
+    # what the replica shows
+
+    def statistics(self) -> ShardStatistics:
+        """The ranges of this replica."""
+        state, holdings = self.state, self.holdings
+        begun = holdings.begun
+        beginning = tuple(each for held in holdings.ranges for each in held.without(begun))
+        states = {"working": begun, "beginning": beginning, "draining": holdings.draining}
+        return ShardStatistics(
+            replica=state.identity,
+            generation=state.assignment.generation,
+            replicas=tuple(sorted({part.owner for part in state.assignment.parts if part.owner})),
+            working=tuple(map(str, begun)),
+            beginning=tuple(map(str, beginning)),
+            draining=tuple(map(str, holdings.draining)),
+            parts={name: sum(each.width for each in ranges) / HASHES for name, ranges in states.items()},
+        )
+
+    def with_holders(self, explanations: Iterable[Explanation], blueprints: Iterable[Blueprint]) -> list[Explanation]:
+        """The explanations, each with the replica that has the key if that is another one."""
+        shared = {blueprint.name for blueprint in blueprints if is_shared(blueprint)}
+        return [
+            replace(each, elsewhere=self._elsewhere(Request(each.key))) if each.controller in shared else each
+            for each in explanations
+        ]
+
+    def _elsewhere(self, request: Request) -> str:
+        if self.holdings.admits(request):
+            return ""
+        found = request_hash(request)
+        for part in self.assignment.parts:
+            if part.range.contains(found):
+                moving = f", which gives it to {part.next}" if part.next else ""
+                return f"{part.owner or 'no replica'}{moving}"
+        return "no replica"

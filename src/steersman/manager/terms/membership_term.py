@@ -21,11 +21,11 @@ from steersman.client import Added, Client, Deleted, Modified
 from steersman.controller import Controller
 from steersman.errors import ApiError, NotFound
 from steersman.kinds.core_v1 import ConfigMap
-from steersman.manager.caches import ManagedCache
 from steersman.manager.shards.holdings import Holding, is_in
 from steersman.manager.shards.membership import Membership
 from steersman.manager.shards.records import read_assignment
 from steersman.manager.shards.settings import Shards, assignment_name
+from steersman.manager.shards.sharded_cache import ShardedCache
 from steersman.manager.shards.state import Assigned, Drained, Observation, Ranges, Renewed, step
 from steersman.objects import Key
 
@@ -43,7 +43,7 @@ class MembershipTerm:
         membership: Membership,
         shards: Shards,
         client: Client,
-        cache: ManagedCache,
+        cache: ShardedCache,
         *,
         controllers: Callable[[], tuple[Controller, ...]],
         deadline: Callable[[], float],

@@ -22,6 +22,7 @@ from steersman.manager.shards.kinds import is_shared
 from steersman.manager.shards.membership import Membership
 from steersman.manager.shards.records import SHARDS_LABEL
 from steersman.manager.shards.settings import Shards, membership_of
+from steersman.manager.shards.sharded_cache import ShardedCache
 from steersman.manager.term_controllers import TermControllers
 from steersman.manager.terms.membership_term import MembershipTerm
 from steersman.manager.terms.work import Work
@@ -40,6 +41,7 @@ class SharedWork(Work):
         return shards
 
     async def _work_in_terms(self, cache: ManagedCache, client: Client) -> None:
+        assert isinstance(cache, ShardedCache)
         self._state.working = True
         async with Supervisor() as tasks:
             coordinating = tasks.start(self._coordinate(cache, client), name="coordinator of shards")
@@ -93,7 +95,7 @@ class SharedWork(Work):
 
     # the replica
 
-    async def _share(self, cache: ManagedCache, client: Client) -> None:
+    async def _share(self, cache: ShardedCache, client: Client) -> None:
         shards = self._shards
         election = membership_of(shards)
         membership = Membership(shards, election.name, self._name)
@@ -108,7 +110,7 @@ class SharedWork(Work):
                     return
 
     async def _share_in(
-        self, term: Term, campaign: Campaign, membership: Membership, cache: ManagedCache, client: Client
+        self, term: Term, campaign: Campaign, membership: Membership, cache: ShardedCache, client: Client
     ) -> None:
         """Work in one term of this replica."""
         if self._stopping.is_set():
