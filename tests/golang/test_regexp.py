@@ -14,10 +14,10 @@ import pytest
 
 from bench.contenders.preparing import go_program
 from samples import portions
+from steersman.golang.regexp.budget import INSTRUCTIONS_MAX, Budget, BudgetSpent
 from steersman.golang.regexp.expressions import Expression, expression, one_budget
 from steersman.golang.regexp.linear_expression import LinearExpression
 from steersman.golang.regexp.parser import expression_problem, parsed
-from steersman.golang.regexp.programs import INSTRUCTIONS_MAX, Budget, BudgetSpent
 from steersman.schemas import validate_tree
 
 #: How many random expressions are compared; designs/regular-expressions.md has the result of the long form.

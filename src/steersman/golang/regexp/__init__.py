@@ -14,10 +14,16 @@ from steersman.golang.regexp.expressions import (
     expression as expression,
     one_budget as one_budget,
 )
-from steersman.golang.regexp.parser import expression_problem as expression_problem
 
-# Imported on first use: only simulations make texts.
+# Imported on first use: most schemas have no pattern, and only simulations make texts.
 if TYPE_CHECKING:
+    from steersman.golang.regexp.parser import expression_problem as expression_problem
     from steersman.golang.regexp.sample_texts import matching_texts as matching_texts
 else:
-    __getattr__, __dir__ = lazy_names(__name__, {"steersman.golang.regexp.sample_texts": ["matching_texts"]})
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "steersman.golang.regexp.parser": ["expression_problem"],
+            "steersman.golang.regexp.sample_texts": ["matching_texts"],
+        },
+    )

@@ -4,6 +4,7 @@ Guarantees
 - An expression matches what Go's regexp package matches, and fails with its messages.
 - Matching takes linear time in the text, bounded by a budget: beyond it, `BudgetSpent` is raised.
 - Verdicts are the same with and without google-re2; only the charged work differs.
+- The parser and the machines are imported for the first expression: most schemas have no pattern.
 
 The reasons are in designs/regular-expressions.md.
 """
@@ -15,12 +16,13 @@ from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import cached_property
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from steersman.golang.regexp.linear_expression import LinearExpression
-from steersman.golang.regexp.parser import parsed
-from steersman.golang.regexp.programs import Budget, BudgetSpent
-from steersman.golang.regexp.re2 import Re2Expression, re2_expression
+from steersman.golang.regexp.budget import Budget, BudgetSpent
+
+if TYPE_CHECKING:
+    from steersman.golang.regexp.linear_expression import LinearExpression
+    from steersman.golang.regexp.re2 import Re2Expression
 
 __all__ = ["BudgetSpent", "Expression", "expression", "one_budget"]
 
@@ -50,16 +52,22 @@ class Expression:
     """A regular expression of Go. Raises ValueError with Go's message if it is invalid."""
 
     def __init__(self, text: str) -> None:
+        from steersman.golang.regexp.parser import parsed  # noqa: PLC0415 - see the module's guarantees
+
         self._root = parsed(text)
         #: Its approximate memory use.
         self.size = self._root.size + len(text)
 
     @cached_property
     def _re2(self) -> Re2Expression | None:
+        from steersman.golang.regexp.re2 import re2_expression  # noqa: PLC0415 - as above
+
         return re2_expression(self._root)
 
     @cached_property
     def _linear(self) -> LinearExpression:
+        from steersman.golang.regexp.linear_expression import LinearExpression  # noqa: PLC0415 - as above
+
         return LinearExpression(self._root)
 
     def matches(self, text: str) -> bool:

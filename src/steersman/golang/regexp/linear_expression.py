@@ -12,8 +12,9 @@ from __future__ import annotations
 from typing import Final
 from weakref import WeakSet
 
+from steersman.golang.regexp.budget import Budget
 from steersman.golang.regexp.nodes import Node
-from steersman.golang.regexp.programs import EDGE, OTHER, Budget, Program, kind_of
+from steersman.golang.regexp.programs import EDGE, OTHER, Program, kind_of
 
 #: Number of characters read between checks whether the rest matters.
 _PIECE: Final = 2048

@@ -1,9 +1,8 @@
-"""Regular expressions as programs of a non-deterministic machine, and the budget for running them.
+"""Regular expressions as programs of a non-deterministic machine.
 
 Guarantees
 - A program has one instruction for each character, position or branch of the expression, with counted repetitions
   expanded.
-- All work on an expression is charged to a `Budget`, in instructions, so matching time is bounded.
 """
 
 from __future__ import annotations
@@ -14,11 +13,6 @@ from typing import Final
 
 from steersman.golang.regexp.character_ranges import Ranges
 from steersman.golang.regexp.nodes import Characters, Choice, Node, Place, Repetition, Sequence, Where
-
-#: Limit for all matches of one object, in instructions: a few tenths of a second.
-INSTRUCTIONS_MAX: Final = 500_000
-#: The same for RE2, which does not count: instructions times characters, its worst case.
-RE2_MAX: Final = 10_000_000
 
 # What precedes or follows a position, as bits.
 EDGE: Final = 1
@@ -34,26 +28,6 @@ _PLACES: Final[dict[Where, tuple[int, int]]] = {
     "line end": (15, EDGE | NEWLINE),
 }
 _WORD_CHARACTERS: Final = frozenset("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz")
-
-
-class BudgetSpent(Exception):
-    """The expressions of one object exceed their budget."""
-
-
-class Budget:
-    """The remaining budget for matching the expressions of one object."""
-
-    __slots__ = ("instructions", "re2")
-
-    def __init__(self) -> None:
-        self.instructions = INSTRUCTIONS_MAX
-        self.re2 = RE2_MAX
-
-    def spend(self, instructions: int) -> None:
-        """Charge instructions. Raises `BudgetSpent` if too few are left."""
-        self.instructions -= instructions
-        if self.instructions < 0:
-            raise BudgetSpent("the patterns cost too much to match: shorten the text, or simplify its pattern")
 
 
 def kind_of(character: str) -> int:

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, TypeGuard, cast
 
-from steersman.golang.regexp import expression_problem
 from steersman.objects.field_problems import FieldProblem, forbidden, invalid, required
 
 Schema = Mapping[str, Any]
@@ -179,11 +178,14 @@ class _Invariants:
             self._nested(part, f"{path}.oneOf[{at}]")
         if schema.get("not") is not None:
             self._nested(schema["not"], f"{path}.not")
-        pattern = schema.get("pattern")
-        if pattern and (problem := expression_problem(pattern)):
-            self.found.append(
-                invalid(f"{path}.pattern", pattern, f"must be a valid regular expression, but isn't: {problem}")
-            )
+        if pattern := schema.get("pattern"):
+            self._pattern(pattern, f"{path}.pattern")
+
+    def _pattern(self, pattern: str, path: str) -> None:
+        from steersman.golang.regexp import expression_problem  # noqa: PLC0415 - most schemas have no pattern
+
+        if problem := expression_problem(pattern):
+            self.found.append(invalid(path, pattern, f"must be a valid regular expression, but isn't: {problem}"))
 
     def _nested(self, schema: Schema, path: str, *, skip_any: bool = False) -> None:
         """Check a part inside a junctor."""
