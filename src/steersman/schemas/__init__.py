@@ -63,14 +63,15 @@ if TYPE_CHECKING:
         printed_schema as printed_schema,
         struct_text as struct_text,
     )
-    from steersman.schemas.versions import (
+    from steersman.schemas.versions.definition_changes import (
         DefinitionChange as DefinitionChange,
-        convert_parts as convert_parts,
         definition_changes as definition_changes,
-        lacks_parts as lacks_parts,
+    )
+    from steersman.schemas.versions.definition_losses import (
         removed_parts as removed_parts,
         version_differences as version_differences,
     )
+    from steersman.schemas.versions.partial_objects import convert_parts as convert_parts, lacks_parts as lacks_parts
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
@@ -93,14 +94,9 @@ else:
                 "printed_schema",
                 "struct_text",
             ],
-            "steersman.schemas.versions": [
-                "DefinitionChange",
-                "convert_parts",
-                "definition_changes",
-                "lacks_parts",
-                "removed_parts",
-                "version_differences",
-            ],
+            "steersman.schemas.versions.definition_changes": ["DefinitionChange", "definition_changes"],
+            "steersman.schemas.versions.definition_losses": ["removed_parts", "version_differences"],
+            "steersman.schemas.versions.partial_objects": ["convert_parts", "lacks_parts"],
         },
     )
 

@@ -67,19 +67,13 @@ async def _apply(
     client: Verbs, tree: Tree, conversion: Mapping[str, Any] | None, *, force: bool, replace: bool
 ) -> None:
     """Apply a definition to exactly the version of the installed one that was compared with it."""
-    from steersman.schemas import removed_parts  # noqa: PLC0415 - only programs that install pay
-
     name: str = tree["metadata"]["name"]
     # a client without a field manager still uses the same owner in every run
     manager = client.field_manager or _INSTALLER
     for attempt in range(_ATTEMPTS):
         installed = None if replace and conversion is None else await client.find(CUSTOM_RESOURCE_DEFINITION, name)
-        if not replace and installed is not None and (removed := removed_parts(tree_of(installed), tree)):
-            raise WouldRemove(
-                f"install {name}: this would remove {'; '.join(removed)} from the installed definition, and objects"
-                " would lose data. Install all versions together, with all their fields; or, if these parts are"
-                f" needed no more, write install({tree['spec']['names']['kind']}, replace=True)"
-            )
+        if not replace and installed is not None:
+            _refuse_removal(tree_of(installed), tree)
         try:
             if conversion is not None:
                 installed = await _with_conversion(client, installed, tree, conversion, force=force, manager=manager)
@@ -90,6 +84,18 @@ async def _apply(
                 raise
         else:
             return
+
+
+def _refuse_removal(installed: Tree, tree: Tree) -> None:
+    """Raise `WouldRemove` if a definition lacks parts of the installed one."""
+    from steersman.schemas import removed_parts  # noqa: PLC0415 - only needed if a definition is installed already
+
+    if removed := removed_parts(installed, tree):
+        raise WouldRemove(
+            f"install {tree['metadata']['name']}: this would remove {'; '.join(removed)} from the installed definition, and"
+            " objects would lose data. Install all versions together, with all their fields; or, if these parts are needed"
+            f" no more, write install({tree['spec']['names']['kind']}, replace=True)"
+        )
 
 
 async def _with_conversion(
