@@ -14,6 +14,11 @@ Guarantees
 - A failing mapper loses no event: it is retried until it succeeds.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from steersman._lazy_names import lazy_names
 from steersman.cache import ObjectEvent as ObjectEvent
 from steersman.controller.blueprint import (
     Blueprint as Blueprint,
@@ -27,7 +32,6 @@ from steersman.controller.builder import (
 )
 from steersman.controller.cached_kinds import CachedKinds as CachedKinds, CacheRecorder as CacheRecorder
 from steersman.controller.causes import Cause as Cause, Causes as Causes, Request as Request
-from steersman.controller.claims import check_claims as check_claims, claim as claim, claiming as claiming
 from steersman.controller.context import (
     NO_EVENTS as NO_EVENTS,
     Context as Context,
@@ -66,7 +70,6 @@ from steersman.controller.records import (
     ResultLabel as ResultLabel,
 )
 from steersman.controller.results import is_race as is_race
-from steersman.controller.sources.channel_source import ChannelSource as ChannelSource
 from steersman.controller.sources.mappers import (
     Labels as Labels,
     MapFunction as MapFunction,
@@ -106,6 +109,19 @@ from steersman.controller.writes.applies import INTENT_ANNOTATION as INTENT_ANNO
 from steersman.controller.writes.pipeline import reconcile_pipeline as reconcile_pipeline
 from steersman.controller.writes.reconcile_client import ReconcileClient as ReconcileClient
 from steersman.controller.writes.write_log import Write as Write, WriteLog as WriteLog, WriteObserver as WriteObserver
+
+# Imported on first use: few controllers claim objects or listen to a channel.
+if TYPE_CHECKING:
+    from steersman.controller.claims import check_claims as check_claims, claim as claim, claiming as claiming
+    from steersman.controller.sources.channel_source import ChannelSource as ChannelSource
+else:
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "steersman.controller.claims": ["check_claims", "claim", "claiming"],
+            "steersman.controller.sources.channel_source": ["ChannelSource"],
+        },
+    )
 
 __all__ = [
     "Blueprint",

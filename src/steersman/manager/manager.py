@@ -57,7 +57,6 @@ from steersman.manager.builtin_checks import LeadershipCheck, add_builtin_checks
 from steersman.manager.caches import AnyKind, ManagedCache
 from steersman.manager.endpoints import HttpEndpoints
 from steersman.manager.event_log import EventLog
-from steersman.manager.explanations import explain
 from steersman.manager.health import Checks
 from steersman.manager.leader import LeaderElection
 from steersman.manager.measurements import Measurements
@@ -478,6 +477,8 @@ class Manager:
 
     def explain(self, kind_or_controller: str, key: Key) -> list[Explanation]:
         """What each controller that has this name, or reconciles this kind, recorded about a key."""
+        from steersman.manager.explanations import explain  # noqa: PLC0415 - few programs in tests are asked
+
         found = explain(self.blueprints, self.controllers, kind_or_controller, key, informers=self.informers)
         membership = self._state.membership
         return found if membership is None else membership.with_holders(found, self.blueprints)

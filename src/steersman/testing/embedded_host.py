@@ -24,7 +24,6 @@ from steersman.testing.background_context import BackgroundContext
 from steersman.testing.hosts import Host, create_namespace, remove
 from steersman.testing.loop_bridge import LoopBridgeTransport, closing, handler_over
 from steersman.testing.loop_thread import LoopThread
-from steersman.testing.webhook_registration import answered_in_process
 from steersman.testing.write_watch import WatchedTransport
 from steersman.transport import Transport
 from steersman.webhooks import WebhookServer
@@ -102,6 +101,8 @@ class EmbeddedHost(Host):
     @asynccontextmanager
     async def webhooks(self, server: WebhookServer, client: Client, name: str) -> AsyncGenerator[None]:
         """Call these webhooks for a block, without a socket."""
+        from steersman.testing.webhook_registration import answered_in_process  # noqa: PLC0415 - few tests have webhooks
+
         calls = (await self.plane()).server.webhooks
         async with answered_in_process(server, client, name, calls.answer_in_process):
             yield

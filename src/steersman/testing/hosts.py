@@ -15,16 +15,16 @@ from pathlib import Path
 
 from steersman.client import Client, Credentials, StaticCredentials
 from steersman.errors import NotFound
-from steersman.kinds.apiextensions_v1 import CustomResourceDefinition
 from steersman.kinds.core_v1 import Namespace
-from steersman.objects import Object, ObjectMeta
-from steersman.testing.webhook_registration import answered_on_a_port
+from steersman.objects import Kind, Object, ObjectMeta
 from steersman.testing.write_watch import WriteWatch
 from steersman.transport import Transport
 from steersman.webhooks import WebhookServer
 
 #: How long a store must be unchanged to count as settled, if its controllers cannot be queried.
 _QUIET = 0.3
+#: Not the class, which few tests need.
+_CRD = Kind("apiextensions.k8s.io/v1", "CustomResourceDefinition")
 
 
 class Host(ABC):
@@ -80,6 +80,8 @@ class Host(ABC):
 
     def webhooks(self, server: WebhookServer, client: Client, name: str) -> AbstractAsyncContextManager[None]:
         """Call these webhooks for a block; by default the server calls a port of this machine."""
+        from steersman.testing.webhook_registration import answered_on_a_port  # noqa: PLC0415 - few tests have webhooks
+
         return answered_on_a_port(server, client, name)
 
     @abstractmethod
@@ -97,7 +99,7 @@ class Host(ABC):
 async def _is_defined(client: Client, kind: type[Object]) -> bool:
     """Whether the definition of a custom kind is there."""
     name = f"{kind.__resource__.plural}.{kind.__resource__.group}"
-    return await client.metadata.find(CustomResourceDefinition, name) is not None
+    return await client.metadata.find(_CRD, name) is not None
 
 
 async def revision_of(client: Client) -> str:

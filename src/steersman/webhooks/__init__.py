@@ -32,13 +32,13 @@ from steersman.webhooks.handlers import (
     mutates as mutates,
     validates as validates,
 )
-from steersman.webhooks.registration import WebhookRegistration as WebhookRegistration
 from steersman.webhooks.server import Hook as Hook, WebhookServer as WebhookServer, admission_path as admission_path
 
 # Imported on first use: without a port for webhooks, a program needs neither certificates nor built-in kinds.
 if TYPE_CHECKING:
     from steersman.webhooks.address import WebhookAddress as WebhookAddress, webhook_address as webhook_address
     from steersman.webhooks.certificate_secret import CertificateSecret as CertificateSecret
+    from steersman.webhooks.registration import WebhookRegistration as WebhookRegistration
     from steersman.webhooks.serving import ServedWebhooks as ServedWebhooks, serve_webhooks as serve_webhooks
 else:
     __getattr__, __dir__ = lazy_names(
@@ -46,6 +46,7 @@ else:
         {
             "steersman.webhooks.address": ["WebhookAddress", "webhook_address"],
             "steersman.webhooks.certificate_secret": ["CertificateSecret"],
+            "steersman.webhooks.registration": ["WebhookRegistration"],
             "steersman.webhooks.serving": ["ServedWebhooks", "serve_webhooks"],
         },
     )

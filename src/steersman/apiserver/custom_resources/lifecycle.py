@@ -15,7 +15,7 @@ import logging
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -24,7 +24,6 @@ from steersman.apiserver.bootstrap import ApiServices
 from steersman.apiserver.context import Backend
 from steersman.apiserver.custom_resources.definitions import definitions_of
 from steersman.apiserver.custom_resources.extensions import NONE, Extensions
-from steersman.apiserver.custom_resources.instance_deletion import InstanceDeletion
 from steersman.apiserver.documents import copied, decode_stored
 from steersman.apiserver.errors import RequestRejected
 from steersman.apiserver.identity import User
@@ -47,6 +46,9 @@ from steersman.apiserver.verbs.update import Change
 from steersman.apiserver.watching import TooOld
 from steersman.apiserver.webhooks import WebhookCaller
 from steersman.wire import HttpRequest
+
+if TYPE_CHECKING:
+    from steersman.apiserver.custom_resources.instance_deletion import InstanceDeletion
 
 _log = logging.getLogger("steersman.apiserver")
 
@@ -298,6 +300,8 @@ class CustomResources:
         """Start to delete the instances of a deleted definition, once."""
         if self._tasks is None or self._ending.get(name) == uid or self._ended(name, uid) is None:
             return
+        from steersman.apiserver.custom_resources.instance_deletion import InstanceDeletion  # noqa: PLC0415 - few are deleted
+
         self._ending[name] = uid
         ending = InstanceDeletion(
             self._backend,
