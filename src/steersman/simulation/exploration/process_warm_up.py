@@ -73,7 +73,8 @@ async def _run() -> None:
         manager = Manager(name="warm-up")
         manager.watchdog = 0
         manager.endpoints = None
-        manager.controller(Probe).owns(ConfigMap).run_with(_reconcile)
+        probes = manager.controller(Probe).owns(ConfigMap).refers_to(Secret, by=lambda _: "one")
+        probes.run_with(_reconcile)
         tasks = OwnedTasks()
         tasks.start(manager.run(client, signals=False), name="warm-up")
         await client.create(Probe(metadata=ObjectMeta(name="one", namespace="default"), spec=ProbeSpec(text="a")))
