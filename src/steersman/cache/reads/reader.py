@@ -39,13 +39,15 @@ ObjectT = TypeVar("ObjectT", bound=Object)
 #: Named here because `CacheReader.list` hides the built-in name inside the class.
 Keys: TypeAlias = list[Key]
 Views: TypeAlias = list[StoredView]
+#: A label selector, in any of the forms that the client accepts.
+Labels: TypeAlias = Selector | str | dict[str, str]
 
 #: Up to this many keys in doubt are read one by one; more cause a relist.
 _ONE_BY_ONE = 32
 _EVERYTHING = Selector()
 
 
-def as_selector(labels: Selector | str | dict[str, str] | None) -> Selector:
+def as_selector(labels: Labels | None) -> Selector:
     """Return a selector from any of the forms that the client accepts."""
     match labels:
         case None:
@@ -175,63 +177,59 @@ class CacheReader:
 
     @overload
     async def list(
-        self, kind: type[ObjectT], *, namespace: str | None = ..., labels: Selector | str | dict[str, str] | None = ...
+        self, kind: type[ObjectT], *, namespace: str | None = ..., labels: Labels | None = ...
     ) -> ListOf[ObjectT]: ...
     @overload
     async def list(
-        self, kind: Kind, *, namespace: str | None = ..., labels: Selector | str | dict[str, str] | None = ...
+        self, kind: Kind, *, namespace: str | None = ..., labels: Labels | None = ...
     ) -> ListOf[Unstructured]: ...
 
     async def list(
-        self,
-        kind: type[Any] | Kind,
-        *,
-        namespace: str | None = None,
-        labels: Selector | str | dict[str, str] | None = None,
+        self, kind: type[Any] | Kind, *, namespace: str | None = None, labels: Labels | None = None
     ) -> ListOf[Any]:
         """Read the objects of a kind that a selector selects, in all namespaces or in one."""
-        if self._cache.is_uncached(kind):
+        cached = await self._cached(kind, namespace, labels)
+        if cached is None:
             return await self._server.list(kind, {"namespace": namespace, "labels": labels})
-        informer = await self._informer(kind)
-        selector = as_selector(labels)
-        if namespace:
-            self._check(informer, namespace)
-        if self._is_denied(informer, "list") or self._is_outside(informer, namespace):
-            return await self._server.list(kind, {"namespace": namespace, "labels": selector})
-        return self._decoded(informer, await self._selected(informer, namespace, selector))
+        informer, selected = cached
+        return self._decoded(informer, selected)
 
     async def head(
-        self,
-        kind: type[Any] | Kind,
-        *,
-        namespace: str | None = None,
-        labels: Selector | str | dict[str, str] | None = None,
+        self, kind: type[Any] | Kind, *, namespace: str | None = None, labels: Labels | None = None
     ) -> ListOf[Any]:
         """Read the first object that `list` would return, by namespace and name; decode no other."""
-        if self._cache.is_uncached(kind):
+        cached = await self._cached(kind, namespace, labels)
+        if cached is None:
             return await self._server.head(kind, {"namespace": namespace, "labels": labels})
+        informer, selected = cached
+        first = min(selected, key=lambda stored: stored.key, default=None)
+        return self._decoded(informer, () if first is None else (first,))
+
+    async def _cached(
+        self, kind: type[Any] | Kind, namespace: str | None, labels: Labels | None
+    ) -> tuple[Informer[Any], Found] | None:
+        """Return the informer of a kind and the objects that a selector selects; None if only the server can answer."""
+        if self._cache.is_uncached(kind):
+            return None
         informer = await self._informer(kind)
         selector = as_selector(labels)
         if namespace:
             self._check(informer, namespace)
         if self._is_denied(informer, "list") or self._is_outside(informer, namespace):
-            return await self._server.head(kind, {"namespace": namespace, "labels": selector})
-        first = min(await self._selected(informer, namespace, selector), key=lambda stored: stored.key, default=None)
-        return self._decoded(informer, () if first is None else (first,))
+            return None
 
-    async def _selected(self, informer: Informer[Any], namespace: str | None, selector: Selector) -> Found:
         def belongs(stored: StoredObject) -> bool:
             return (not namespace or stored.key.namespace == namespace) and selector.matches(stored.own_labels)
 
-        index = informer.store.index_for(namespace=namespace or "", labels=selector)
-        return await self._shown(
+        shown = await self._shown(
             informer,
-            index,
+            informer.store.index_for(namespace=namespace or "", labels=selector),
             lambda: informer.store.list(namespace=namespace or "", labels=selector),
             belongs,
             namespace=namespace,
             labels=selector,
         )
+        return informer, shown
 
     @overload
     async def by_index(
