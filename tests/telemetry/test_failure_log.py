@@ -1,6 +1,7 @@
 """One traceback for each cause, and a count."""
 
 import asyncio
+import logging
 
 from steersman.telemetry import FailureLog, error_words
 from steersman.telemetry.failure_log import CAUSES, EVERY, LINES, WINDOW
@@ -29,6 +30,18 @@ def test_one_cause_has_one_traceback_and_a_bounded_number_of_lines():
     assert (later.line, later.traceback, later.more) == (True, False, 1000 - LINES)
     assert f"{1000 - LINES} more" in later.suffix
     assert log.note(failed(), 1.0 + WINDOW).suffix == ""
+
+
+def test_a_report_names_what_failed_the_error_and_what_follows(caplog):
+    """Failures without a line are counted in the next one."""
+    log, logger = FailureLog(), logging.getLogger("steersman.cache")
+    for number in range(LINES + 2):
+        log.report(logger, failed("no %s"), 0.0, "%s failed on %s", "names", number, then="; it keeps 100%% of them")
+    log.report(logger, failed("no %s"), WINDOW, "%s failed", "names")
+    assert len(caplog.records) == LINES + 1
+    assert caplog.messages[0] == "names failed on 0: ValueError: no %s; it keeps 100% of them"
+    assert caplog.messages[-1] == "names failed: ValueError: no %s (2 more failures like this since the last line)"
+    assert [bool(record.exc_info) for record in caplog.records] == [True] + [False] * LINES
 
 
 def test_another_place_and_another_type_are_other_causes():

@@ -10,7 +10,7 @@ from typing import Any
 from steersman.cache.indexes import IndexFunction, values_of
 from steersman.cache.stored_object import StoredObject
 from steersman.errors import is_exit
-from steersman.telemetry import FailureLog, error_words, user_frames
+from steersman.telemetry import FailureLog
 
 _log = logging.getLogger("steersman.cache")
 
@@ -37,15 +37,14 @@ class IndexCalls:
             if is_exit(error):
                 raise
             self.failures += 1
-            mention = self._failure_log.note(error, asyncio.get_running_loop().time())
-            if mention.line:
-                _log.error(
-                    "index %s of %s failed on %s: %s; lookups by this index do not find the object%s",
-                    repr(name) if name else "",
-                    self._kind,
-                    stored.key,
-                    error_words(error),
-                    mention.suffix,
-                    exc_info=user_frames(error) if mention.traceback else None,
-                )
+            self._failure_log.report(
+                _log,
+                error,
+                asyncio.get_running_loop().time(),
+                "index %s of %s failed on %s",
+                repr(name) if name else "",
+                self._kind,
+                stored.key,
+                then="; lookups by this index do not find the object",
+            )
             return ()

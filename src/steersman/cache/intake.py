@@ -28,7 +28,7 @@ from steersman.cache.scopes import Scopes
 from steersman.cache.stored_object import StoredObject
 from steersman.errors import is_exit
 from steersman.objects import FieldSelector, Key, Selector, is_manager_of
-from steersman.telemetry import FailureLog, error_words, user_frames
+from steersman.telemetry import FailureLog
 
 _log = logging.getLogger("steersman.cache")
 
@@ -278,16 +278,15 @@ class Intake:
             if is_exit(error):
                 raise
             self.transform_failures += 1
-            mention = self._failure_log.note(error, asyncio.get_running_loop().time())
-            if mention.line:
-                _log.error(
-                    "%s failed on %s: %s; the cache keeps the object as the server sent it%s",
-                    f"transform {getattr(transform, '__name__', transform)}",
-                    key,
-                    error_words(error),
-                    mention.suffix,
-                    exc_info=user_frames(error) if mention.traceback else None,
-                )
+            self._failure_log.report(
+                _log,
+                error,
+                asyncio.get_running_loop().time(),
+                "transform %s failed on %s",
+                getattr(transform, "__name__", transform),
+                key,
+                then="; the cache keeps the object as the server sent it",
+            )
             return raw
 
     def _own_entries(self, managed: msgspec.Raw) -> bytes:

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from steersman.controller import KeyRecord
 from steersman.errors import is_exit
-from steersman.telemetry import FailureLog, error_words, user_frames
+from steersman.telemetry import FailureLog
 
 _log = logging.getLogger("steersman.manager")
 
@@ -37,13 +37,11 @@ class ReconcileListeners:
                 # User code: it cannot fail the reconcile that has ended.
                 if is_exit(error):
                     raise
-                mention = self._failure_log.note(error, asyncio.get_running_loop().time())
-                if mention.line:
-                    _log.error(
-                        "controller %s: an on_reconcile listener failed for %s: %s%s",
-                        controller,
-                        record.request,
-                        error_words(error),
-                        mention.suffix,
-                        exc_info=user_frames(error) if mention.traceback else None,
-                    )
+                self._failure_log.report(
+                    _log,
+                    error,
+                    asyncio.get_running_loop().time(),
+                    "controller %s: an on_reconcile listener failed for %s",
+                    controller,
+                    record.request,
+                )

@@ -1,4 +1,4 @@
-"""One traceback per cause, however many keys fail. Pure: time is passed in.
+"""One traceback per cause, however many keys fail. Pure, except that `FailureLog.report` logs: time is passed in.
 
 Guarantees
 - The first failure of a cause is logged with a traceback. So is the next one after `EVERY` seconds.
@@ -12,10 +12,13 @@ they name the key. An exception group is identified by its members, too.
 
 from __future__ import annotations
 
+import logging
 from collections import OrderedDict
 from collections.abc import Hashable, Iterator
 from types import TracebackType
 from typing import NamedTuple, cast
+
+from steersman.telemetry.tracebacks import user_frames
 
 #: Seconds between two tracebacks of one cause.
 EVERY = 300.0
@@ -79,6 +82,18 @@ class FailureLog:
             cause.traced = now
         more, cause.more = cause.more, 0
         return Mention(line=True, traceback=traceback, more=more)
+
+    def report(
+        self, logger: logging.Logger, error: BaseException, now: float, failed: str, *args: object, then: str = ""
+    ) -> None:
+        """Count an error of user code, and log it if it gets a line.
+
+        The line begins with ``failed``, formatted with the arguments, then names the error, and ends with ``then``.
+        """
+        mention = self.note(error, now)
+        if mention.line:
+            where = user_frames(error) if mention.traceback else None
+            logger.error(f"{failed}: %s{then}%s", *args, error_words(error), mention.suffix, exc_info=where)  # noqa: G004 - one template of two
 
 
 class LineLimit:

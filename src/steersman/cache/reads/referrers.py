@@ -17,7 +17,7 @@ from steersman.cache.informer import Informer
 from steersman.cache.object_events import ObjectEvent
 from steersman.errors import is_exit
 from steersman.objects import Key, Kind
-from steersman.telemetry import FailureLog, error_words, user_frames
+from steersman.telemetry import FailureLog
 
 _log = logging.getLogger("steersman.cache")
 
@@ -33,7 +33,6 @@ class Referrers:
         self._function = function
         self._referred: dict[Key, frozenset[Key]] = {}
         self._owners: dict[Key, dict[Key, None]] = {}
-        self.failures = 0
         self._failure_log = FailureLog()
 
     def owners(self, key: Key) -> Collection[Key]:
@@ -51,18 +50,16 @@ class Referrers:
             # User code: any error concerns this owner only.
             if is_exit(error):
                 raise
-            self.failures += 1
-            mention = self._failure_log.note(error, asyncio.get_running_loop().time())
-            if mention.line:
-                _log.error(
-                    "%s failed on %s %s: %s; it keeps its former references%s",
-                    getattr(self._function, "__name__", self._function),
-                    event.kind.kind,
-                    event.key,
-                    error_words(error),
-                    mention.suffix,
-                    exc_info=user_frames(error) if mention.traceback else None,
-                )
+            self._failure_log.report(
+                _log,
+                error,
+                asyncio.get_running_loop().time(),
+                "%s failed on %s %s",
+                getattr(self._function, "__name__", self._function),
+                event.kind.kind,
+                event.key,
+                then="; it keeps its former references",
+            )
             return
         self._refer(event.key, referred)
 
