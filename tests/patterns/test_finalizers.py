@@ -1,6 +1,7 @@
 """Finalizers come and go one by one, also beside other writers: on both servers."""
 
 import asyncio
+from datetime import UTC, datetime
 
 import pytest
 from patterns.declaring import own
@@ -80,6 +81,18 @@ async def test_an_object_that_is_being_deleted_takes_none(client, home):
     await remove_finalizer(client, before, THEIRS)
     with pytest.raises(Conflict, match="it is gone"):
         await add_finalizer(client, home, OURS)
+
+
+async def test_a_deletion_that_was_taken_back_keeps_its_guard(client, home):
+    """As on a server restored from a backup of before the deletion: the object there has the same uid and finalizer."""
+    held = await add_finalizer(client, home, OURS)
+    held.metadata.deletion_timestamp = datetime(2026, 1, 2, tzinfo=UTC)
+    with pytest.raises(Conflict, match="a restored server does not know of its deletion"):
+        await remove_finalizer(client, held, OURS)
+    assert await finalizers(client, home) == [OURS]
+    await client.delete(home)
+    assert await remove_finalizer(client, await client.get(Site, home.key), OURS) is not None
+    assert await client.find(Site, home.key) is None
 
 
 class Fighter:

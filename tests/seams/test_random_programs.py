@@ -106,6 +106,14 @@ def test_random_programs_end_as_the_model_says(begin, share):
             pytest.fail(f"seed {seed}: {wrong}{_shown(program)}\nand a shorter program:{_shown(short)}\n{again}")
 
 
+def test_a_deletion_that_a_restore_takes_back_deletes_nothing(begin):
+    """The operator reads that the team is being deleted, and the server goes away: only the restored one may be believed."""
+    spec = {"text": "a", "replicas": 1, "far": True, "kept": True, "part": False}
+    team = [("start", "main"), ("create_team", "y", "v2", spec), ("create_secret", "s", "y"), ("wait", 30.0)]
+    program: Program = [*team, ("back_up",), ("delete_team", "y", "v2", "Foreground"), ("restore", 0, 3.0)]
+    assert not [wrong for seed in range(SEED, SEED + 8) if (wrong := _played(seed, program, begin))]
+
+
 @pytest.mark.slow
 async def test_random_programs_on_the_engine():
     flags = {"kube-controller-manager": [f"--controllers={CONTROLLERS}"]}

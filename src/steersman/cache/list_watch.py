@@ -46,6 +46,8 @@ _INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 _THROTTLED = 1.0
 #: This many versions in a row may expire without a warning: a server ends every watch of a kind whose definition changes.
 _EXPIRED_QUIETLY = 2
+#: The staleness of a store whose watch was interrupted at this very moment.
+_INSTANT = 1e-9
 #: How a server fails that does not serve at all, as after a crash.
 _LOST = frozenset[Reason]({"lost", "silent", "refused"})
 
@@ -123,7 +125,7 @@ class ListWatch:
         return PageCount(self._max_bytes, "cache fewer objects, or raise KindOptions(max_list_bytes=...)")
 
     def staleness(self) -> float:
-        """Return for how many seconds the store may have missed changes; 0 while the watch is healthy.
+        """Return for how many seconds the store may have missed changes; 0 only while the watch is healthy.
 
         A watch without changes is healthy as long as bookmarks arrive. A watch that is open but silent is not.
         """
@@ -132,7 +134,7 @@ class ListWatch:
         now = asyncio.get_running_loop().time()
         if self._committed and self.state.phase == "watching" and self._is_trusted(now):
             return 0.0
-        return now - self._current_at
+        return max(now - self._current_at, _INSTANT)
 
     def statistics(self, *, watermark: str) -> ScopeStatistics:
         """Return the statistics of this scope; ``watermark`` is the version that the store has reached."""

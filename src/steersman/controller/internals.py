@@ -134,6 +134,10 @@ class InternalClient(Verbs):
         cache = self.pipeline.cache
         return cache is not None and cache.has_metadata_alone(kind)
 
+    def is_current(self, kind: type[Any] | Kind) -> bool:
+        """Whether reads of a kind miss no change but those on their way."""
+        return self.pipeline.cache is None or self.pipeline.cache.is_current(kind)
+
     def leaves_out(self, kind: type[Any] | Kind, labels: Mapping[str, str]) -> str:
         """The label selector of the cache, if it leaves out objects of a kind with these labels; empty otherwise."""
         return self.pipeline.cached(kind, "a selector").leaves_out(kind, labels)

@@ -45,7 +45,7 @@ from steersman.patterns.events import (
 from steersman.patterns.external import External, look_outside
 from steersman.patterns.machine.definition import Machine, StateFunction
 from steersman.patterns.machine.errors import is_error, own_namespace_ends, words_of
-from steersman.patterns.machine.finalizer_handover import drop_finalizers, is_guarded, set_finalizer
+from steersman.patterns.machine.finalizer_handover import drop_finalizers, is_ending, is_guarded, set_finalizer
 from steersman.patterns.machine.graph import StateNode
 from steersman.patterns.machine.identity import Identity
 from steersman.patterns.machine.lost_objects import lost_object
@@ -194,7 +194,7 @@ class _Reconcile:
             await self._memory.learn_scopes(ctx.client)
         if self._obj.deleting:
             if is_guarded(self._obj, self._finalizers):
-                return await self._delete()
+                return await self._delete() if await is_ending(ctx, self._obj) else RequeueAfter(LOOK_AGAIN)
             self._memory.newly_guarded.pop(ctx.request.key, None)  # the deletion came before the finalizer
             return Done()
         self._memory.cleaned_up.pop(ctx.request.key, None)  # a restored server may have lost the deletion

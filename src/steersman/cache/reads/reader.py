@@ -6,8 +6,7 @@ Guarantees
 - Each read decodes its own copy: modifying it affects no other reader.
 - After a write with an unknown outcome, the next read of the key goes to the server once.
 - A list is at least as new as our own writes, object by object; it is not a snapshot.
-- Uncached kinds are read from the server, and so are kinds that the program may not list: both limited to the
-  namespaces and selectors of the cache.
+- Uncached kinds are read from the server, and so are kinds that the program may not list, both within the cache's scope.
 - A kind of which only metadata is cached is read through `CacheReader.metadata`; a read of whole objects is an error.
 - A read of a namespace outside the ranges of a divided kind goes to the server, and so does one that the ranges do not
   cover wholly. No list is partial.
@@ -136,6 +135,10 @@ class CacheReader:
     def has_metadata_alone(self, kind: type[Any] | Kind) -> bool:
         """Whether only the metadata of a kind is cached, so that `metadata` reads it."""
         return self._cache.is_metadata_only(kind)
+
+    def is_current(self, kind: type[Any] | Kind) -> bool:
+        """Whether reads of a kind miss no change but those on their way: its watches are healthy, or the server answers."""
+        return self._cache.is_uncached(kind) or not self._cache.informer(kind).staleness
 
     @property
     def epoch(self) -> int:

@@ -4,6 +4,7 @@ Guarantees
 - A finalizer of an earlier version or of a former name is removed only where the current one is in place, or after the clean-up.
 - The default of earlier releases, which other programs may share, is removed only if no other program added it. On a live object,
   Steersman gives it up, so that another program that needs it adds it again under its own name.
+- While the watch of the kind is interrupted, the server is asked whether the deletion still stands, before anything is cleaned up.
 - It is given up once in the life of a controller: while an earlier release of the same program runs too, that one adds it again.
   A request that failed does not count.
 """
@@ -21,6 +22,17 @@ def is_guarded(obj: Object, names: Finalizers) -> bool:
     """Whether an object has a finalizer for which this machine cleans up."""
     present = obj.metadata.finalizers
     return bool(present) and any(name in present for name in names.all)
+
+
+async def is_ending(ctx: Context, obj: Object) -> bool:
+    """Whether an object that is being deleted still is: a server restored from a backup may have taken that back.
+
+    Without a healthy watch, only the server knows.
+    """
+    if internal_client(ctx).is_current(type(obj)):
+        return True
+    present = await ctx.client.live.metadata.find(type(obj), obj.key)
+    return present is not None and present.uid == obj.uid and present.deleting
 
 
 async def set_finalizer(

@@ -3,6 +3,7 @@
 Guarantees
 - A request names one finalizer and the object's uid. It never drops or restores another controller's finalizer, and never
   touches a later object of the same name.
+- A finalizer of an object that is being deleted is removed only while that deletion stands.
 - A concurrent change of the finalizers raises `Conflict`, and the runtime requeues the request.
 - Nothing is sent if nothing would change. Removing a finalizer from a deleted object succeeds.
 """
@@ -21,6 +22,7 @@ from steersman.schemas.names import qualified_name
 ObjectT = TypeVar("ObjectT", bound=Object)
 
 _UID = pointer("metadata", "uid")
+_DELETED_AT = pointer("metadata", "deletionTimestamp")
 _FINALIZERS = pointer("metadata", "finalizers")
 
 
@@ -94,6 +96,9 @@ async def remove_finalizer(client: Verbs, obj: ObjectT, *names: str) -> ObjectT 
             operations += [json_patch.test(at, name), json_patch.remove(at)]
     if not operations:
         return obj
+    if obj.deleting:
+        # A restored backup may have taken the deletion back: then the clean-up is void, and the finalizer is needed.
+        operations.insert(0, json_patch.test(_DELETED_AT, obj.metadata.deletion_timestamp))
     try:
         return await _patch(client, obj, operations, f"remove finalizer {' and '.join(names)} from")
     except NotFound:
@@ -112,6 +117,7 @@ async def _patch(client: Verbs, obj: ObjectT, operations: list[Operation], tried
             "it is being deleted"
             if error.causes
             else "its finalizers have changed since it was read, or it was replaced"
+            + (", or a restored server does not know of its deletion" if obj.deleting else "")
         )
     else:
         return cast("ObjectT", found)
