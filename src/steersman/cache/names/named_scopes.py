@@ -177,7 +177,7 @@ class NamedScopes:
             return
         _log.warning(
             "%s cannot be watched in %s, so each of %d objects that others refer to has a watch of its own; allow the verbs"
-            " list and watch there, or let fewer objects be referred to",
+            " list and watch there, or refer to fewer objects",
             self._kind,
             f"namespace {scope}" if scope else "all namespaces",
             len(keys),

@@ -101,7 +101,7 @@ class Coordinator:
         gone = expired | {term for term, each in seen.items() if each.ended}
         living = {term: each.member for term, each in seen.items() if term not in gone}
         if stored is None and any(member.generation for member in living.values()):
-            _log.warning("the assignment of shards %s is gone: waiting until no replica works by it", self._key)
+            _log.warning("the assignment of shards %s is gone: waiting until no replica uses it", self._key)
             return True
         self._check_programs(frozenset(member.program for member in living.values()))
         weights = [weight for member in living.values() for weight in member.weights]

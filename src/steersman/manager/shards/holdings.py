@@ -141,7 +141,7 @@ class RangeClaim:
         if not self._holdings.may_write(self._request):
             raise NotLeading(
                 f"{describe_request(request)}: not sent: {self._request} belongs to a range that this replica has given"
-                " away, and another one may reconcile it; stop"
+                " away, and another replica may reconcile it; stop"
             )
 
     def begin_write(self) -> None:

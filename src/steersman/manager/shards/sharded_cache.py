@@ -57,8 +57,8 @@ class ShardedCache(ManagedCache):
             shared = self._shared.get(kind)
             if shared is not None and shared.informer.scopes.divided and kind.gvk() in whole:
                 raise ValueError(
-                    f"a controller that is added now needs all objects of {kind.gvk().kind}, but this replica caches only"
-                    " those of its shards since it started; add the controller before the manager runs"
+                    f"a controller that is added now needs all objects of {kind.gvk().kind}, but this replica has cached"
+                    " only those of its shards since it started; add the controller before the manager runs"
                 )
         self._whole = whole
 
