@@ -85,7 +85,7 @@ SHARD_PART = GaugeOf(
 )
 SHARD_OUTSIDE_READS = CounterOf(
     "steersman_shard_outside_reads_total",
-    "Reads that went to the server because other replicas have their namespaces.",
+    "Reads that went to the server: other replicas have their namespaces, or nothing refers to their objects.",
     ("kind",),
 )
 CERTIFICATE_READS = CounterOf("certwatcher_read_certificate_total", "Certificates re-read after a change.")
