@@ -31,7 +31,7 @@ def whole(informer: Informer[Any], what: str) -> Informer[Any]:
         return informer
     name = kind_name(informer.kind)
     raise NotCached(
-        f"of {name} only objects that others refer to are cached, so {what} cannot be used: list it with a selector, or"
+        f"{name}: only objects that others refer to are cached, so {what} cannot be used; list it with a selector, or"
         f" cache all with Manager(kinds={{{name}: KindOptions()}})"
     )
 

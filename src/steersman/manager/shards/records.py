@@ -81,7 +81,7 @@ def read_member(annotations: Mapping[str, str] | None) -> Member:
             program=stored.program,
         )
     except (msgspec.MsgspecError, InvalidShardSelector) as error:
-        raise ProtocolError(f"annotation {REPLICA_ANNOTATION} is not readable: {error}") from None
+        raise ProtocolError(f"annotation {REPLICA_ANNOTATION} is not the record of a replica: {error}") from None
 
 
 def assignment_text(assignment: Assignment) -> str:
@@ -98,7 +98,7 @@ def read_assignment(data: Mapping[str, str] | None) -> Assignment:
             Part(range=_range(each.range), owner=each.owner, next=each.next, since=each.since) for each in stored.parts
         )
     except (msgspec.MsgspecError, InvalidShardSelector) as error:
-        raise ProtocolError(f"the assignment of shards is not readable: {error}") from None
+        raise ProtocolError(f"{ASSIGNMENT_KEY} is not an assignment of shards: {error}") from None
     whole = HashRange()
     at = whole.start
     for part in parts:
@@ -106,7 +106,7 @@ def read_assignment(data: Mapping[str, str] | None) -> Assignment:
             break
         at = part.range.end
     if at != whole.end or not parts:
-        raise ProtocolError("the assignment of shards does not divide all hashes")
+        raise ProtocolError(f"{ASSIGNMENT_KEY} does not give each hash to one replica")
     return Assignment(stored.generation, parts)
 
 
