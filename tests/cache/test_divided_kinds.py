@@ -6,6 +6,7 @@ from typing import Unpack
 import pytest
 
 from steersman import Client, ObjectMeta
+from steersman.aio import Supervisor
 from steersman.apiserver import ApiServer
 from steersman.cache import Cache
 from steersman.errors import NotFound
@@ -33,15 +34,21 @@ class DividedCache(Cache):
 
 
 class Recording(TransportWrapper):
-    """Records the queries of watches and lists of ConfigMaps."""
+    """Records the queries of watches and lists of ConfigMaps, and holds live reads of one key while `open` is not set."""
 
     def __init__(self, inner):
         super().__init__(inner)
         self.queries = []
+        self.open, self.held = asyncio.Event(), asyncio.Event()
+        self.open.set()
 
     async def send(self, request: HttpRequest, **options: Unpack[SendOptions]) -> Response:
         if request.method == "GET" and request.path.endswith("/configmaps"):
-            self.queries.append(dict(request.query))
+            query = dict(request.query)
+            self.queries.append(query)
+            if not self.open.is_set() and query.get("fieldSelector", "").startswith("metadata.name"):
+                self.held.set()
+                await self.open.wait()
         return await self._inner.send(request, **options)
 
 
@@ -229,3 +236,33 @@ async def test_no_read_is_partial(cache, client):
     assert len((await reader.list(ConfigMap, namespace=LOW)).items) == 1
     assert (await reader.get(ConfigMap, Key(LOW, "a"))).metadata.name == "a"
     assert informer.outside_reads == asked
+
+
+READS = {
+    "list": lambda reader: reader.list(ConfigMap),
+    "list of a namespace": lambda reader: reader.list(ConfigMap, namespace=HIGH),
+    "head": lambda reader: reader.head(ConfigMap, namespace=HIGH),
+    "index": lambda reader: reader.by_index(ConfigMap, "in", HIGH),
+    "labels": lambda reader: reader.views_labeled(ConfigMap, "in", HIGH),
+}
+
+
+@pytest.mark.parametrize("read", READS.values(), ids=READS)
+async def test_no_read_is_partial_because_a_range_leaves_meanwhile(cache, line, read):
+    """A list that lacks the objects of another replica would look as if they were deleted."""
+    cache.add_index(ConfigMap, "in", lambda each: [each.metadata.labels["in"]] if each.metadata.labels else [])
+    informer = cache.informer(ConfigMap)
+    await gained(informer, "shard 1", LOW, MIDDLE)
+    await gained(informer, "shard 2", HIGH)
+    cache.record_unknown(ConfigMap, Key(LOW, "a"))
+    line.open.clear()
+    async with Supervisor() as tasks:
+        reading = tasks.start(read(cache.reader()), name="read")
+        await line.held.wait()
+        await informer.lose([RANGE[HIGH]])
+        line.open.set()
+    found = reading.result()
+    keys = {each.key for each in (found if isinstance(found, list) else found.items)}
+    assert keys >= {Key(HIGH, "a")}
+    assert informer.outside_reads == 1
+    assert read is not READS["list"] or len(keys) == 3

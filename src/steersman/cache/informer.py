@@ -387,7 +387,6 @@ class Informer(Generic[T]):
 
     async def read_outside(self, namespace: str | None, labels: Selector) -> list[StoredObject]:
         """Read objects from the server because no range has them all; what the cache leaves out is left out here too."""
-        self.outside_reads += 1
         selector = self.options.labels & labels
         found: list[StoredObject] = []
         options = ListOptions(label_selector=str(selector), field_selector=str(self.options.fields), limit=_PAGE)

@@ -26,6 +26,7 @@ from steersman.cache.contents import IndexName
 from steersman.cache.indexes import IndexFunction
 from steersman.cache.informer import Informer
 from steersman.cache.reads.errors import listed, metadata_alone, not_found, whole
+from steersman.cache.reads.visible_objects import visible_object, visible_objects
 from steersman.cache.store import OWNERS, Found
 from steersman.cache.stored_object import StoredObject, StoredView
 from steersman.client import Client, KindScope, ListOf, ScopedReads, Undecodable
@@ -36,13 +37,10 @@ _log = logging.getLogger("steersman.cache")
 
 ObjectT = TypeVar("ObjectT", bound=Object)
 #: Named here because `CacheReader.list` hides the built-in name inside the class.
-Keys: TypeAlias = list[Key]
 Views: TypeAlias = list[StoredView]
 #: A label selector, in any of the forms that the client accepts.
 Labels: TypeAlias = Selector | str | dict[str, str]
 
-#: Up to this many keys in doubt are read one by one; more cause a relist.
-_ONE_BY_ONE = 32
 _EVERYTHING = Selector()
 
 
@@ -161,7 +159,7 @@ class CacheReader:
         self._check(informer, key.namespace)
         if self._is_denied(informer, "get") or not await informer.obtain(key):
             return await self._server.get(kind, key, None)
-        stored = await self._current(informer, key)
+        stored = await visible_object(informer, key)
         if stored is None:
             raise not_found(informer, key)
         return informer.decode(stored)
@@ -218,21 +216,20 @@ class CacheReader:
         selector = as_selector(labels)
         if namespace:
             self._check(informer, namespace)
-        if self._is_denied(informer, "list") or self._is_outside(informer, namespace):
+        if self._is_denied(informer, "list"):
             return None
 
         def belongs(stored: StoredObject) -> bool:
             return (not namespace or stored.key.namespace == namespace) and selector.matches(stored.own_labels)
 
-        shown = await self._shown(
+        shown = await visible_objects(
             informer,
             informer.store.index_for(namespace=namespace or "", labels=selector),
             lambda: informer.store.list(namespace=namespace or "", labels=selector),
             belongs,
             namespace=namespace,
-            labels=selector,
         )
-        return informer, shown
+        return None if shown is None else (informer, shown)
 
     @overload
     async def by_index(
@@ -304,7 +301,7 @@ class CacheReader:
             raw, _ = await informer.read_live(key)
             stored = None if raw is None else informer.intake.admit(raw)
         else:
-            stored = await self._current(informer, key)
+            stored = await visible_object(informer, key)
         return None if stored is None else informer.view(stored)
 
     async def views_owned_by(
@@ -384,13 +381,6 @@ class CacheReader:
             )
         return True
 
-    def _is_outside(self, informer: Informer[Any], namespace: str | None) -> bool:
-        """Whether a read must go to the server because the ranges of this process do not cover it."""
-        if informer.covers(namespace):
-            return False
-        informer.outside_reads += 1
-        return True
-
     def _decoded(self, informer: Informer[Any], shown: Iterable[StoredObject]) -> ListOf[Any]:
         items: list[Any] = []
         undecodable: list[Undecodable] = []
@@ -414,61 +404,11 @@ class CacheReader:
         namespace: str | None = None,
         labels: Selector = _EVERYTHING,
     ) -> Found:
-        """Return the matching objects of the store and of our own writes, each in its visible state.
-
-        If the ranges do not have all objects of the namespace, return those of the server; the labels narrow its list.
-        """
-        if not informer.covers(namespace):
+        """Return the visible objects that match; those of the server if only it can answer. The labels narrow its list."""
+        shown = await visible_objects(informer, index, found, belongs, namespace=namespace)
+        if shown is None:
             return [each for each in await informer.read_outside(namespace, labels) if belongs(each)]
-        overlay, store = informer.overlay, informer.store
-        await informer.prepare(index)
-        if overlay.is_empty:
-            return [*found()]
-        await self._settle(informer, overlay.live_keys())
-        await informer.prepare(index)  # a list may have replaced the contents meanwhile
-        shown: dict[Key, StoredObject] = {}
-        for stored in found():
-            seen = overlay.visible(stored.key, stored)
-            if seen is not None and (seen is stored or belongs(seen)):
-                shown[seen.key] = seen
-        for written in overlay.writes():
-            key = written.key
-            if key not in shown and belongs(written) and overlay.visible(key, store.get(key)) is written:
-                shown[key] = written
-        return [*shown.values()]
-
-    async def _settle(self, informer: Informer[Any], keys: Keys) -> None:
-        """Settle keys in doubt: read them one by one, or relist if there are many."""
-        if len(keys) <= _ONE_BY_ONE:
-            for key in keys:
-                await self._current(informer, key)
-            return
-        overlay = informer.overlay
-        while True:
-            epoch, doubts = overlay.epoch, {key: overlay.doubts(key) for key in keys}
-            await informer.refresh()
-            if overlay.epoch == epoch:
-                break  # a list that begins an epoch may be older than our writes to the restored server
-        for key, count in doubts.items():
-            overlay.record_refreshed(key, doubts=count)
-
-    async def _current(self, informer: Informer[Any], key: Key) -> StoredObject | None:
-        """Return the visible state of a key, with a live read if the overlay requires one."""
-        overlay, store = informer.overlay, informer.store
-        while overlay.needs_live(key, store.get(key)):
-            epoch, doubts = overlay.epoch, overlay.doubts(key)
-            raw, version = await informer.read_live(key)
-            stored = None if raw is None else informer.intake.admit(raw)
-            if informer.scopes.is_outside(key):
-                return stored  # the cache holds it no longer
-            if overlay.epoch != epoch:
-                continue  # the response may be from before the server was restored
-            if raw is None or stored is None:
-                overlay.record_absent(key, version, doubts=doubts, base=store.get(key))
-            else:
-                overlay.record_read(stored, doubts=doubts, selected=informer.intake.selects(stored, raw))
-            break
-        return overlay.visible(key, store.get(key))
+        return shown
 
     def _check(self, informer: Informer[Any], namespace: str) -> None:
         if namespaces := informer.options.namespaces:
