@@ -145,6 +145,29 @@ async def test_a_stolen_lease_ends_the_term_at_once(client, namespace) -> None:
         assert campaign.leader == "thief"
 
 
+@pytest.mark.parametrize("supervised", [True, False], ids=["in a task", "in the block"])
+async def test_a_last_write_that_is_refused_is_no_failure(client, namespace, supervised) -> None:
+    """Clean-up often writes; the program must campaign again, not end."""
+    patient = LeaderElection("ship", namespace=namespace, lease=900.0, renew=600.0, retry=300.0)
+
+    async def sail(term: Term) -> None:
+        try:
+            await client.patch(Lease, Key(namespace, "ship"), MergePatch({"spec": {"holderIdentity": "thief"}}))
+            await asyncio.Event().wait()
+        finally:
+            await term.client.create(config_map(namespace))
+
+    async with asyncio.timeout(60), patient.campaign(client) as campaign:
+        async with await anext(campaign) as term, Supervisor() as tasks:
+            if supervised:
+                tasks.start(sail(term), name="sail")
+            else:
+                await sail(term)
+        await asyncio.sleep(0)  # raises if a cancellation is left over
+        assert campaign.leader == "thief"
+    assert not await client.exists(ConfigMap, namespace=namespace, fields={"metadata.name": "log"})
+
+
 async def test_a_stopped_process_cannot_write_when_it_goes_on(api_server, client, namespace) -> None:
     """SIGSTOP, another leads, SIGCONT: every write of the old leader is refused, also from a task without an owner."""
     key = Key(namespace, "log")

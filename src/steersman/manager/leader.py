@@ -17,15 +17,15 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import msgspec
 
 from steersman import aio
 from steersman.client import Client
-from steersman.errors import AlreadyExists, ApiError, Conflict, NotFound
+from steersman.errors import AlreadyExists, ApiError, Conflict, NotFound, NotLeading
 from steersman.manager.fence import Claim, Fence, FencedTransport
 from steersman.manager.lease_state import (
     JITTER,
@@ -128,8 +128,9 @@ def campaign_with(
 class Term:
     """A period of leadership. Work with its `client`, inside its block.
 
-    When the term is lost, the body of ``async with term:`` is cancelled, and the block ends without an error. Leaving
-    the block declares that all work has ended, and gives up the rest of the term.
+    When the term is lost, the body of ``async with term:`` is cancelled, and the block ends without an error: also if the body
+    tried to write once more, and let the refusal (`NotLeading`) pass. Leaving the block declares that all work has ended, and
+    gives up the rest of the term.
     """
 
     def __init__(
@@ -191,9 +192,14 @@ class Term:
         body, self._body = self._body, None
         assert body is not None
         cancelled = kind is not None and issubclass(kind, asyncio.CancelledError)
-        ours = self._cancelled and body.uncancel() <= self._cancelling and cancelled
+        pending = body.uncancel() if self._cancelled else body.cancelling()
+        ended = not self.valid and _is_refusal(error)
+        if ended and self._cancelled and pending <= self._cancelling:
+            # A supervisor cancels its block once more when it raises a group; before Python 3.13, `uncancel` leaves that over.
+            with suppress(asyncio.CancelledError):
+                await asyncio.sleep(0)
         await self._leave()
-        return ours
+        return pending <= self._cancelling and (ended or (self._cancelled and cancelled))
 
     async def _end(self) -> None:
         """End the term, and cancel a task that is still in its block."""
@@ -221,6 +227,14 @@ class Term:
         if self._body is not None and not self._cancelled:
             self._cancelled = True
             self._body.cancel()
+
+
+def _is_refusal(error: BaseException | None) -> bool:
+    """Whether an error says nothing but that the term is over."""
+    if isinstance(error, BaseExceptionGroup):
+        inner = cast("BaseExceptionGroup[BaseException]", error).exceptions
+        return all(isinstance(each, asyncio.CancelledError) or _is_refusal(each) for each in inner)
+    return isinstance(error, NotLeading)
 
 
 class Campaign:
