@@ -28,6 +28,8 @@ _PIECES: Final = 64
 #: Into about how many pieces a replica cuts its own weight.
 _CUTS: Final = 32
 _HASHES: Final = 2**64
+#: Sums of the same weights in another order, or of another Python, differ by less.
+_ROUNDING: Final = 1 + 1e-9
 #: What the width of all hashes weighs, as a part of the whole weight, so that hashes without objects are shared too.
 _WIDTH: Final = 1e-3
 
@@ -194,7 +196,7 @@ def _adopted(cells: list[_Cell], loads: dict[str, float]) -> list[_Cell]:
     found: list[_Cell] = []
     for cell in cells:
         if not cell.part.owner:
-            if loads[adopter] + cell.weight > mean:
+            if loads[adopter] + cell.weight > mean * _ROUNDING:
                 adopter = min(loads, key=loads.__getitem__)
             loads[adopter] += cell.weight
             cell = _Cell(replace(cell.part, owner=adopter), cell.weight)  # noqa: PLW2901 - the same cell, owned
