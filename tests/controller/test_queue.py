@@ -263,6 +263,7 @@ def test_statistics_cost_the_same_however_many_wait():
             return count
 
         before = sys.gettrace()
+        sys._getframe().f_trace_opcodes = True  # from Python 3.12 on, before the trace begins
         sys.settrace(count)
         try:
             state.statistics(1e6)
