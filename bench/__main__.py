@@ -11,6 +11,7 @@ import argparse
 import ast
 import asyncio
 import importlib
+import signal
 import sys
 from pathlib import Path
 
@@ -46,6 +47,8 @@ def main() -> int:
     if options.name not in benchmarks:
         parser.error(f"unknown benchmark {options.name!r}; the benchmarks are: {', '.join(benchmarks) or 'none yet'}")
     keep_compiled_modules()
+    # as Ctrl-C does, end what was started: contenders would outlive a process that is killed
+    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
     module = importlib.import_module(f"bench.{options.name}")
     own = argparse.ArgumentParser(prog=f"python -m bench {options.name}", parents=[parser], add_help=False)
     if hasattr(module, "add_arguments"):
@@ -55,6 +58,9 @@ def main() -> int:
     except BenchmarkFailed as error:
         print(f"bench {options.name}: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        print(f"bench {options.name}: interrupted", file=sys.stderr)
+        return 130
     print(report)
     if options.json is not None:
         report.write(options.json)
