@@ -59,7 +59,7 @@ def gate(request):
 
 @pytest.fixture
 async def server(gate):
-    async with ApiServer(kinds=["v1"], feature_gates={"ShardedListAndWatch": gate}) as server:
+    async with ApiServer(kinds=["v1", "coordination.k8s.io/v1"], feature_gates={"ShardedListAndWatch": gate}) as server:
         yield server
 
 

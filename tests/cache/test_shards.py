@@ -51,7 +51,7 @@ async def gate(request):
 
 @pytest.fixture
 async def server(gate):
-    async with ApiServer(kinds=["v1"], feature_gates={"ShardedListAndWatch": gate}) as server:
+    async with ApiServer(kinds=["v1", "coordination.k8s.io/v1"], feature_gates={"ShardedListAndWatch": gate}) as server:
         yield Watched(server.handler)
 
 
@@ -145,7 +145,7 @@ async def test_own_writes_outside_the_shard_are_not_shown(client):
 
 async def test_a_server_that_reads_selectors_otherwise_gets_none():
     """The feature is alpha: a later server may refuse our text, or read it in another way."""
-    async with ApiServer(kinds=["v1"]) as inner:
+    async with ApiServer(kinds=["v1", "coordination.k8s.io/v1"]) as inner:
 
         async def strict(request):
             if any(name == SHARD_PARAMETER for name, _ in request.query):
@@ -162,11 +162,36 @@ async def test_a_server_that_reads_selectors_otherwise_gets_none():
                 assert informer.store.keys() == [Key(OURS, "a")]
 
 
+@pytest.mark.parametrize("code", [429, 503])
+async def test_a_server_that_cannot_answer_now_is_asked_again(code, caplog):
+    """One overloaded second must not make every watch receive everything until some request fails."""
+    async with ApiServer(kinds=["v1", "coordination.k8s.io/v1"], feature_gates={"ShardedListAndWatch": True}) as inner:
+        refused = []
+
+        async def busy(request):
+            if not refused:
+                refused.append(request.path)
+                return ServerResponse(status=code, headers=(), body=b"")
+            return await inner.handler(request)
+
+        server = Watched(busy)
+        async with Client(InProcessTransport(server)) as client:
+            with caplog.at_level(logging.INFO, logger="steersman.client"):
+                async with Informer(client, ConfigMap, shards=BY_NAMESPACE) as informer:
+                    await informer.wait_synced()
+        assert refused == ["/apis/coordination.k8s.io/v1/namespaces/default/leases"]
+        sent = server.selected("/api/v1/configmaps")
+        assert sent == [True] * len(sent)
+        assert not any("does not select" in each for each in caplog.messages)
+
+
 async def test_after_a_failure_the_server_is_asked_again(caplog):
     """An upgrade of the API server turns the feature on: the next connection uses it."""
     async with (
-        ApiServer(kinds=["v1"]) as old,
-        ApiServer(kinds=["v1"], storage=old.storage, feature_gates={"ShardedListAndWatch": True}) as new,
+        ApiServer(kinds=["v1", "coordination.k8s.io/v1"]) as old,
+        ApiServer(
+            kinds=["v1", "coordination.k8s.io/v1"], storage=old.storage, feature_gates={"ShardedListAndWatch": True}
+        ) as new,
     ):
         server = Watched(old.handler)
         async with Client(InProcessTransport(server)) as client:

@@ -6,6 +6,7 @@ import asyncio
 import sys
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -25,6 +26,7 @@ MODULE = '''
 from steersman import Context, Done, LeaderElection, Manager, ObjectMeta, Request, Resource, Spec, Status
 from steersman.kinds.core_v1 import ConfigMap
 from steersman.kinds.rbac_v1 import RoleBinding
+from steersman.manager import Shards
 from steersman.patterns import Outputs, reconciles
 from steersman.webhooks import WebhookEndpoint, mutates
 
@@ -59,6 +61,9 @@ manager.controller(Page).owns(ConfigMap).run_with(reconcile)
 new = Manager(name="page-operator", formerly=("old-operator",))
 new.add(reconciles(Page, children=(ConfigMap,))(generate))
 
+shared = Manager(name="page-operator", shards=Shards("page-operator"))
+shared.add(reconciles(Page, children=(ConfigMap,))(generate))
+
 hooked = Manager(name="page-operator", webhook_endpoint=WebhookEndpoint(service="page-operator/hooks", port=0, leaving=0))
 
 @mutates(Page)
@@ -85,15 +90,20 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
 
 @asynccontextmanager
-async def granted(kind: type, roles: str):
-    """A server with these roles: the administrator's client, the operator's, and the requests that are refused."""
+async def granted(kind: type, roles: str, *, asked: list[str] | None = None, **options: Any):
+    """A server with these roles: the administrator's client, the operator's, and the requests that are refused.
+
+    ``asked`` receives the paths of all requests.
+    """
     refused: list[dict] = []
 
     def audit(event: dict) -> None:
+        if asked is not None:
+            asked.append(event["requestURI"])
         if event["responseStatus"]["code"] == 403:
             refused.append(event)
 
-    plane = ControlPlane(resources=[kind], authorizer="rbac", audit=audit)
+    plane = ControlPlane(resources=[kind], authorizer="rbac", audit=audit, **options)
     account = "system:serviceaccount:page-operator:page-operator"
     async with plane, Client(plane.transport(account), namespace="page-operator") as operator:
         await plane.client.create(Namespace(metadata=ObjectMeta(name="page-operator")))
@@ -119,6 +129,25 @@ async def test_a_manager_runs_with_what_was_generated_and_may_do_no_more(module,
         assert refused == []
         with pytest.raises(Forbidden):
             await operator.list(Secret)
+
+
+async def test_replicas_with_shards_may_ask_for_their_shards(module, tmp_path: Path):
+    """A server that refuses the question would send every object to every replica."""
+    assert main(["generate", "rbac", "rbac_pages:shared", "-o", "rbac.yaml"]) == 0
+    pages = module()
+    asked: list[str] = []
+    roles, gates = (tmp_path / "rbac.yaml").read_text(), {"ShardedListAndWatch": True}
+    async with granted(pages.Page, roles, asked=asked, feature_gates=gates) as (admin, operator, refused):
+        metadata = ObjectMeta(name="home", namespace="default")
+        home = await admin.create(pages.Page(metadata=metadata, spec={"text": "hello"}))
+        async with Supervisor() as tasks:
+            tasks.start(pages.shared.run(operator), name="operator")
+            await eventually(admin, pages.Page, home.key, has={"status": {"published": True}})
+            pages.shared.stop()
+        assert refused == []
+    watches = [each for each in asked if each.startswith("/apis/rbac.example.com/v1/pages?") and "watch=" in each]
+    assert watches
+    assert all("shardSelector=" in each for each in watches)
 
 
 async def test_a_renamed_manager_may_take_over_what_it_wrote(module, tmp_path: Path):

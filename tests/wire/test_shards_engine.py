@@ -52,3 +52,5 @@ async def test_every_object_is_at_its_hash(sharding_engine: Engine) -> None:
         for name in NAMES:
             await client.create(Secret(metadata=ObjectMeta(name=f"of-{name[:9]}", namespace=name)))
             assert await found("/api/v1/secrets", "namespace", name) == {f"of-{name[:9]}"}
+        # A list of one namespace tells its shard too: a client asks so whether the server selects shards.
+        assert await found("/apis/coordination.k8s.io/v1/namespaces/default/leases", "uid", "any") == set()

@@ -21,6 +21,7 @@ from steersman.client.kind_bindings import KindBindings
 from steersman.client.request_sender import RequestObserver, RequestSender, SenderOptions, log_warning
 from steersman.client.results import ServerWarning
 from steersman.client.retries import RateLimit, RetryPolicy
+from steersman.client.shard_support import ShardSupport
 from steersman.client.stages.observers import ApplyMemory, Before, ObjectCache, WriteObserver, nothing_before
 from steersman.client.stages.pipeline import Pipeline
 from steersman.client.stages.write_settings import WriteSettings
@@ -77,6 +78,7 @@ class Client(Verbs):
         if unknown := options.keys() - ClientOptions.__annotations__.keys():
             known = ", ".join(ClientOptions.__annotations__)
             raise TypeError(f"unknown client option {', '.join(sorted(unknown))}; the options are {known}")
+        namespace = options.get("namespace", "default")
         sending = SenderOptions(
             headers=(("User-Agent", options.get("user_agent", USER_AGENT)),),
             retry=options.get("retry", RetryPolicy()),
@@ -84,6 +86,7 @@ class Client(Verbs):
             timeout=options.get("timeout", 60.0),
             server=server,
             on_warning=options.get("on_warning", log_warning),
+            shard_support=ShardSupport(namespace),
         )
         settings = WriteSettings(
             field_manager=options.get("field_manager", ""),
@@ -91,7 +94,7 @@ class Client(Verbs):
             validate=options.get("validate", True),
         )
         sender = RequestSender(transport, credentials or StaticCredentials(), sending)
-        kinds = KindBindings(Discovery(sender), namespace=options.get("namespace", "default"))
+        kinds = KindBindings(Discovery(sender), namespace=namespace)
         super().__init__(Pipeline.plain(sender, kinds, settings))
         self.server = server
 

@@ -58,7 +58,7 @@ class RawReads:
         return replace(options, shards=None)
 
     async def _ask(self, request: HttpRequest) -> bytes:
-        return await self._sender.send(request, tried=VerbCall("ask for a shard of Namespaces"))
+        return await self._sender.send(request, tried=VerbCall("ask for a shard of Leases"))
 
     async def page(self, namespace: str, options: ListOptions) -> RawList:
         """Read one page of the collection; an empty namespace means all namespaces.

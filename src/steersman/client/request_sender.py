@@ -97,6 +97,8 @@ class SenderOptions(msgspec.Struct, frozen=True, kw_only=True):
     #: The server's address, for messages.
     server: str
     on_warning: Callable[[ServerWarning], None]
+    #: Whether the server selects shards; shared by all senders of a client.
+    shard_support: ShardSupport
     observer: RequestObserver | None = None
     #: Shared by all senders of a client.
     alternatives: ServedAlternatives = msgspec.field(default_factory=ServedAlternatives)
@@ -106,8 +108,6 @@ class SenderOptions(msgspec.Struct, frozen=True, kw_only=True):
     )
     #: What was warned of once; also shared.
     warned: dict[tuple[str, ...], None] = msgspec.field(default_factory=dict[tuple[str, ...], None])
-    #: Whether the server selects shards; also shared.
-    shard_support: ShardSupport = msgspec.field(default_factory=ShardSupport)
 
 
 class RequestSender:

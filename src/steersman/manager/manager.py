@@ -422,6 +422,8 @@ class Manager:
             return ManagedCache(self.client, kinds=self.kinds, uncached=self._uncached, namespaces=self.namespaces)
         from steersman.manager.shards.sharded_cache import ShardedCache  # noqa: PLC0415 - few programs have shards
 
+        if self.shards.namespace is not None:
+            self.client.pipeline.server.sender.shard_support.namespace = self.shards.namespace
         return ShardedCache(self.client, kinds=self.kinds, uncached=self._uncached, shards=self.shards)
 
     def _work(self) -> Work:
