@@ -10,9 +10,11 @@ Guarantees
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 
 from steersman.aio import Supervisor, utc_now
 from steersman.client import Client
+from steersman.controller import Blueprint
 from steersman.manager.caches import ManagedCache
 from steersman.manager.event_log import EventLog
 from steersman.manager.leader import Campaign, Term, campaign_with
@@ -45,9 +47,9 @@ class SharedWork(Work):
         self._state.working = True
         async with Supervisor() as tasks:
             coordinating = tasks.start(self._coordinate(cache, client), name="coordinator of shards")
+            tasks.start(self._withdraw(coordinating), name="withdraw from the election of the coordinator")
             await self._share(cache, client)
-            if self._coordinates:
-                await asyncio.wait([coordinating])
+            await asyncio.wait([coordinating])  # a second cancellation would interrupt the release of its Lease
             tasks.cancel()
 
     # the coordinator
@@ -65,33 +67,25 @@ class SharedWork(Work):
                 if self._stopping.is_set():
                     return
 
+    async def _withdraw(self, coordinating: asyncio.Task[None]) -> None:
+        """Campaign no more after the stop: this replica may drain for long, and the others need a coordinator."""
+        await self._stopping.wait()
+        if not self._coordinates:
+            coordinating.cancel()
+
     async def _lead(self, cache: ManagedCache, term: Term) -> None:
         self._state.since = utc_now()
         try:
-            async with (
-                EventLog(self._name).opened(term.client) as events,
-                self._stages.led(term.client),
-                Supervisor() as tasks,
-            ):
-                running = TermControllers(
-                    cache,
-                    term.client,
-                    tasks,
-                    fresh=True,
-                    on_record=self._on_record,
-                    events=events,
-                    registry=self._registry,
-                )
-                self._state.running = running
-                for blueprint in self._blueprints():
-                    if not is_shared(blueprint):
-                        running.start(blueprint)
-                coordinator = tasks.start(Coordinator(self._shards, term.client).run(), name="assign shards")
-                await self._stopping.wait()
-                coordinator.cancel()
+            async with EventLog(self._name).opened(term.client) as events:
+                await self._reconcile(cache, term.client, events, fresh=True)
         finally:
             self._state.since = None
-            self._state.running = None
+
+    def _led_blueprints(self) -> Iterable[Blueprint]:
+        return [blueprint for blueprint in self._blueprints() if not is_shared(blueprint)]
+
+    def _start_duty(self, client: Client, tasks: Supervisor) -> asyncio.Task[None]:
+        return tasks.start(Coordinator(self._shards, client).run(), name="assign shards")
 
     # the replica
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Callable, Iterable
 
 from steersman.aio import Supervisor, utc_now
 from steersman.client import Client
@@ -84,17 +85,30 @@ class Work:
             self._leadership.entered(None)
 
     async def _reconcile(self, cache: ManagedCache, client: Client, events: Events, *, fresh: bool) -> None:
-        """Run all controllers until they are stopped. Each term has new ones."""
+        """Run the controllers of this term, which are new ones, until they are stopped."""
         if self._stopping.is_set():
             return
         try:
             async with self._stages.led(client), Supervisor() as tasks:
+                if self._stopping.is_set():
+                    return  # `stop` found no controllers to stop
                 running = TermControllers(
                     cache, client, tasks, fresh=fresh, on_record=self._on_record, events=events, registry=self._registry
                 )
                 self._state.running = running
-                for blueprint in self._blueprints():
+                for blueprint in self._led_blueprints():
                     running.start(blueprint)
+                duty = self._start_duty(client, tasks)
                 await self._stopping.wait()
+                if duty is not None:
+                    duty.cancel()
         finally:
             self._state.running = None
+
+    def _led_blueprints(self) -> Iterable[Blueprint]:
+        """The controllers that only the leading process runs."""
+        return self._blueprints()
+
+    def _start_duty(self, _client: Client, _tasks: Supervisor) -> asyncio.Task[None] | None:
+        """Start what the leading process does beside its controllers until the stop."""
+        return None

@@ -1,0 +1,159 @@
+"""Replicas of shards in one process and in virtual time: how their terms begin and end."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+
+import pytest
+
+from samples.eventually import eventually
+from samples.virtual_time import run_virtual
+from steersman import Client, Done, LeaderElection, Manager, ObjectMeta
+from steersman.aio import Supervisor
+from steersman.apiserver import ApiServer
+from steersman.controller import ChannelSource
+from steersman.kinds.core_v1 import ConfigMap, Namespace, Secret
+from steersman.manager import Shards
+from steersman.objects import Key
+from steersman.transport import InProcessTransport
+
+NAMESPACES = [f"team-{number}" for number in range(8)]
+
+
+class Replica:
+    """A manager with a shared controller of ConfigMaps, one that only the coordinator runs, and a job."""
+
+    def __init__(self, name: str, **options) -> None:
+        self.name = name
+        shards = Shards("sharer", namespace="default", identity=name, lease=15.0, renew=10.0, retry=2.0)
+        self.manager = Manager(name="sharer", shards=shards, **options)
+        #: The keys that it reconciled.
+        self.reconciled: set[Key] = set()
+        #: Reconciles wait for it.
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.waiting: set[Key] = set()
+        self.cancelled: set[Key] = set()
+        #: What it did as the coordinator.
+        self.led: list[str] = []
+        self.manager.controller(ConfigMap, name="shared").run_with(self._reconcile)
+        self.manager.controller(Secret, name="single").on(ChannelSource("bell")).run_with(self._single)
+        self.manager.while_leading(self._job)
+
+    async def _reconcile(self, ctx, request):
+        self.waiting.add(request.key)
+        try:
+            await self.gate.wait()
+        except asyncio.CancelledError:
+            self.cancelled.add(request.key)
+            raise
+        finally:
+            self.waiting.discard(request.key)
+        self.reconciled.add(request.key)
+        return Done()
+
+    async def _single(self, ctx, request):
+        self.led.append("reconcile")
+        return Done()
+
+    async def _job(self, client):
+        self.led.append("job")
+        await asyncio.get_running_loop().create_future()
+
+    @property
+    def working(self) -> float:
+        """The part of all hashes that it works on."""
+        shards = self.manager.statistics(keys=0).shards
+        return 0.0 if shards is None else shards.parts["working"]
+
+
+class World:
+    """A server, and replicas on it."""
+
+    def __init__(self, client: Client, tasks: Supervisor) -> None:
+        self.client = client
+        self._tasks = tasks
+
+    def run(self, replica: Replica) -> asyncio.Task[None]:
+        return self._tasks.start(replica.manager.run(self.client, signals=False), name=replica.name)
+
+
+@asynccontextmanager
+async def opened():
+    async with (
+        ApiServer(kinds=["v1", "coordination.k8s.io/v1", "events.k8s.io/v1"]) as server,
+        Client(InProcessTransport(server.handler), field_manager="sharer") as client,
+        Supervisor() as tasks,
+    ):
+        for name in NAMESPACES:
+            await client.create(Namespace(metadata=ObjectMeta(name=name)))
+            await client.create(ConfigMap(metadata=ObjectMeta(name="a", namespace=name)))
+        yield World(client, tasks)
+        tasks.cancel()
+
+
+async def shared(world: World, *replicas: Replica) -> None:
+    """Wait until these replicas have all the work, and each a part of it."""
+    await eventually(
+        lambda: all(each.working for each in replicas) and sum(each.working for each in replicas) > 0.999, within=120
+    )
+
+
+def test_a_replica_that_stops_does_not_become_the_coordinator():
+    """Nothing would stop its controllers, and it would hold the Lease for the whole grace period."""
+
+    async def work():
+        async with opened() as world:
+            a, b = Replica("a"), Replica("b", grace=300.0)
+            first = world.run(a)
+            await eventually(lambda: a.led)
+            second = world.run(b)
+            await shared(world, a, b)
+            b.gate.clear()
+            for name in NAMESPACES:
+                await world.client.create(ConfigMap(metadata=ObjectMeta(name="b", namespace=name)))
+            await eventually(lambda: b.waiting)
+            b.manager.stop()
+            a.manager.stop()
+            await first
+            await asyncio.sleep(60)  # a coordinator's Lease that is free would be taken in this time
+            b.gate.set()
+            await second
+            assert (b.led, b.manager.cut_short) == ([], False)
+
+    run_virtual(work())
+
+
+@pytest.mark.parametrize("shards", [True, False], ids=["shards", "leader"])
+def test_a_stop_while_a_stage_is_entered_starts_no_controllers(shards):
+    """`Manager.stop` finds none to stop, so they would run until the grace period ends."""
+
+    async def work():
+        async with opened() as world:
+            entering, entered, reconciled = asyncio.Event(), asyncio.Event(), []
+
+            @asynccontextmanager
+            async def stage(client):
+                entering.set()
+                await entered.wait()
+                yield
+
+            async def reconcile(ctx, request):
+                reconciled.append(request.key)
+                return Done()
+
+            options = {"shards": Shards("sharer")} if shards else {"leader": LeaderElection("sharer")}
+            manager = Manager(name="sharer", grace=300.0, **options)
+            bell = ChannelSource("bell")
+            manager.controller(ConfigMap).on(bell).run_with(reconcile)
+            manager.while_leading(stage)
+            async with Supervisor() as tasks:
+                tasks.start(manager.run(world.client, signals=False), name="manager")
+                await entering.wait()
+                manager.stop()
+                bell.send("team-1/a")
+                entered.set()
+            assert (reconciled, manager.cut_short) == ([], False)
+
+    run_virtual(work())
