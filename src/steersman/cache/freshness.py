@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 
 import msgspec
 
-from steersman.aio import Backoff, randomness
+from steersman.aio import Backoff, Supervisor, randomness
 from steersman.cache.intake import KindOptions
 from steersman.cache.reflector import SHORT_SECONDS
 from steersman.cache.replica import Replica
@@ -144,6 +144,35 @@ def _identity(raw: bytes) -> tuple[Key, tuple[str, int]] | None:
     return Key(metadata.namespace or "", metadata.name), (metadata.uid or "", version)
 
 
+async def reach_all(
+    tasks: Supervisor,
+    replica: Replica,
+    scopes: Iterable[ScopeReads],
+    *,
+    hurry: Callable[[str], None],
+    refresh: Callable[[], Awaitable[None]],
+) -> None:
+    """Wait until all scopes are as new as the server is now, or their informer, the owner of ``tasks``, ends.
+
+    Reads of the kind wait as well.
+    """
+    if tasks.stopping:
+        return
+    replica.sync.catch_up()
+    reaching = [
+        tasks.start(reach(replica, reads, hurry=hurry, refresh=refresh), name=f"reach {reads.scope}".rstrip())
+        for reads in scopes
+    ]
+    try:
+        if reaching:
+            await asyncio.wait(reaching)
+    finally:
+        for task in reaching:
+            task.cancel()
+        replica.sync.caught_up()
+        replica.advance()
+
+
 async def reach(
     replica: Replica,
     reads: ScopeReads,
@@ -166,8 +195,11 @@ async def reach(
             if isinstance(error, Forbidden | Unauthorized):
                 replica.deny(scope, error)
             _log.debug("cannot read the current version: %s", error)
+            replica.failed_asks += 1
+            replica.advance()
             await asyncio.sleep(backoff.next_delay(randomness()))
             continue
+        replica.failed_asks = 0
         if scope not in reads.scopes:
             return  # lost meanwhile
         if freshness.is_comparable and await _proved(replica, freshness, lambda: hurry(scope)):

@@ -25,7 +25,7 @@ import msgspec
 from steersman.aio import Supervisor
 from steersman.cache.contents import IndexName
 from steersman.cache.delivery import EventHandler, HandlerRegistration
-from steersman.cache.freshness import ScopeReads, reach
+from steersman.cache.freshness import ScopeReads, reach_all
 from steersman.cache.index_calls import IndexCalls
 from steersman.cache.indexes import IndexFunction
 from steersman.cache.intake import Intake, KindOptions
@@ -56,8 +56,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-#: From this many failures in a row on, the informer counts as failing.
-_FAILING = 3
 #: How many seconds reads wait for a watch that recovers after others. Then they find what the store has: a kind that the
 #: server cannot serve for long must not stop the program.
 _RECOVERY_MAX = 5.0
@@ -120,6 +118,7 @@ class Informer(Generic[T]):
         self._running: dict[str, asyncio.Task[None]] = {}
         self._ending: dict[str, list[asyncio.Task[None]]] = {}
         self._tasks: Supervisor | None = None
+        self._ended = False
         self._index_calls = IndexCalls(self.gvk.kind, self.decode)
 
     def __repr__(self) -> str:
@@ -157,7 +156,9 @@ class Informer(Generic[T]):
         assert self._tasks is not None
         if self.names is not None:
             self.names.close()
+        self._ended = True
         self._tasks.cancel()
+        self.replica.advance()
         await self._tasks.__aexit__(*error)
 
     def _follow(self, scope: ListWatch, first: Input) -> None:
@@ -165,7 +166,8 @@ class Informer(Generic[T]):
 
         This method does not await, so no other caller can run between the cancel and the start.
         """
-        assert self._tasks is not None
+        if self._tasks is None or self._tasks.stopping:
+            return
         before = [task for task in self._ending.get(scope.scope, ()) if not task.done()]
         if (last := self._running.get(scope.scope)) is not None and not last.done():
             last.cancel()  # only this one: a second cancel would interrupt how the others close their streams
@@ -200,7 +202,13 @@ class Informer(Generic[T]):
     @property
     def failing(self) -> bool:
         """Whether the first list has failed several times, so that it is unclear when the store will be complete."""
-        return not self.synced and any(scope.state.failures >= _FAILING for scope in self._scopes.values())
+        return not self.synced and any(scope.fails for scope in self._scopes.values())
+
+    @property
+    def readable(self) -> bool:
+        """Whether the store is complete and can catch up with the server, as far as known."""
+        failing = self.replica.fails or any(each.fails and each.waits for each in self._scopes.values())
+        return self.synced and self.denied is None and not failing and not self._ended
 
     @property
     def denied(self) -> StatusError | None:
@@ -270,24 +278,16 @@ class Informer(Generic[T]):
     async def catch_up(self) -> None:
         """Wait until the store is at least as new as the server is now. Relist only if nothing less is proof.
 
-        Reads of the kind wait as well. The call waits while the kind is not served or listing is denied. Of a referenced
-        kind, the next read of each name goes to the server, and the call waits for nothing.
+        Reads of the kind wait as well. The call waits while the kind cannot be read, and ends with the informer. Of a
+        referenced kind, the next read of each name goes to the server, and the call waits for nothing.
         """
         if self._tasks is None:
             raise RuntimeError(f"the informer of {self.gvk.kind} is not running")
         if self.names is not None:
             self.names.doubt()  # each name would need a request
             return
-        self.sync.catch_up()
-        try:
-            async with Supervisor() as tasks:
-                for scope in self.scopes:
-                    reads = ScopeReads(self._metadata, scope, self.options, self.scopes)
-                    reaching = reach(self.replica, reads, hurry=self._hurry, refresh=self.refresh)
-                    tasks.start(reaching, name=f"catch up with {self.gvk.kind} {scope}".rstrip())
-        finally:
-            self.sync.caught_up()
-            self.replica.advance()
+        scopes = [ScopeReads(self._metadata, scope, self.options, self.scopes) for scope in self.scopes]
+        await reach_all(self._tasks, self.replica, scopes, hurry=self._hurry, refresh=self.refresh)
 
     def _hurry(self, scope: str) -> None:
         """Make the server send a bookmark for a scope soon: open a short watch, or retry immediately."""
@@ -312,11 +312,13 @@ class Informer(Generic[T]):
         self.begin_scope(scope)
 
     async def wait_gained(self, scope: str) -> None:
-        """Wait until a gained scope is as new as the server was at `gain`, or lost again.
+        """Wait until a gained scope is as new as the server was at `gain`, or lost again, or cannot be listed.
 
-        A kind that is not served, or whose list is denied, is not waited for: reads of it go to the server.
+        Until it is listed, reads of it go to the server.
         """
-        while self.sync.is_joining(scope) and not self.sync.is_absent(scope) and self.denied is None:
+        while self.sync.is_joining(scope) and not (self._scopes[scope].fails or self._ended):
+            if self.sync.is_absent(scope) or self.denied is not None:
+                break
             await self.replica.wait_progress()
         await self.prepare(NAMESPACES)
 

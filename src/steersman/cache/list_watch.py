@@ -14,7 +14,7 @@ from steersman.cache import reflector
 from steersman.cache.contents import SLICE
 from steersman.cache.intake import OUTSIDE, Intake, KindOptions, Outside
 from steersman.cache.reflector import Change, Failed, Input, Mark, Put, Reason, Remove, Settings, State, Stepper
-from steersman.cache.replica import Replica
+from steersman.cache.replica import FAILING, Replica
 from steersman.cache.statistics import ScopeStatistics
 from steersman.cache.stored_object import StoredObject
 from steersman.client import RawReads, RawWatch
@@ -150,6 +150,11 @@ class ListWatch:
             relists=self.relists,
             staleness=self.staleness(),
         )
+
+    @property
+    def fails(self) -> bool:
+        """Whether requests have failed so often that it is unclear when one succeeds."""
+        return self.state.failures >= FAILING
 
     @property
     def waits(self) -> bool:
@@ -421,6 +426,7 @@ class ListWatch:
             self._replica.miss(self.scope)
         elif isinstance(error, Forbidden | Unauthorized):
             self._replica.deny(self.scope, error)
+        self._replica.advance()  # its waiters look again after the next step
         text = str(error)
         # Texts about expired versions differ in their numbers.
         subject = failure.reason if failure.reason == "expired" else text

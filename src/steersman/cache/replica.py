@@ -33,6 +33,9 @@ from steersman.errors import StatusError
 from steersman.objects import GroupVersionKind, Key, version_number
 from steersman.wire import HashRange
 
+#: From this many failures in a row on, it is unclear when a request succeeds.
+FAILING = 3
+
 _log = logging.getLogger("steersman.cache")
 
 
@@ -86,6 +89,8 @@ class Replica:
         #: Without a selector, an object that vanished was deleted.
         self._selects_all = selects_all
         self._on_restore = on_restore
+        #: How often in a row the server did not say its current version when asked.
+        self.failed_asks = 0
         #: Set at the next progress, and then replaced.
         self._progress = asyncio.Event()
         #: Versions up to this one may have named other states before a restore from backup.
@@ -206,6 +211,11 @@ class Replica:
         self.overlay.lose(gone)
         self.advance()
         return gone
+
+    @property
+    def fails(self) -> bool:
+        """Whether the server has failed so often to say its current version that it is unclear when it does."""
+        return self.failed_asks >= FAILING
 
     async def wait_synced(self) -> None:
         """Wait until the store holds a complete list."""

@@ -2,11 +2,13 @@
 
 Guarantees
 - A kind is divided if no controller needs all of its objects: see `steersman.manager.shards.kinds`.
-- A range is gained when every divided kind, and every kind that is cached whole, is as new as the server was at the call.
+- A range is gained when every kind that can be read, divided or cached whole, is as new as the server was at the call.
+  A kind that cannot be read delays only its own reads: they wait, or go to the server.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -41,6 +43,8 @@ class ShardedCache(ManagedCache):
         #: The kinds that are cached whole, and the ranges of the others.
         self._whole: frozenset[GroupVersionKind] = frozenset()
         self._gains: dict[str, Holding] = {}
+        #: What catches up with the server since the last gain, for each kind that is cached whole.
+        self._catching_up: dict[Informer[Any], asyncio.Task[None]] = {}
 
     def hold(self, *blueprints: Blueprint) -> None:
         """Cache the kinds of these blueprints from now on.
@@ -80,9 +84,9 @@ class ShardedCache(ManagedCache):
         return [shared.informer for shared in self._shared.values() if shared.informer.scopes.divided]
 
     async def gain(self, holding: Holding) -> None:
-        """Follow more ranges; return when every kind is at least as new as the server was at the call.
+        """Follow more ranges; return when every kind that can be read is at least as new as the server was at the call.
 
-        A kind that is not served, or whose list is denied, is not waited for.
+        Reads of any other kind wait, or go to the server.
         """
         async with Supervisor() as tasks:
             self._gains[holding.name] = holding
@@ -90,11 +94,28 @@ class ShardedCache(ManagedCache):
                 if informer.scopes.divided:
                     informer.gain(holding.name, holding.ranges)
                     reaching = informer.wait_gained(holding.name)
-                elif informer.synced:
-                    reaching = informer.catch_up()
                 else:
-                    continue
+                    self._catch_up(informer)
+                    reaching = self._wait_caught_up(informer)
                 tasks.start(reaching, name=f"{holding.name} of {informer.gvk.kind}")
+
+    def _catch_up(self, informer: Informer[Any]) -> None:
+        """Catch up with the server, also after a gain that could not wait for it: reads of the kind wait so long."""
+        assert self._tasks is not None
+        before = self._catching_up.get(informer)
+        task = self._tasks.start(informer.catch_up(), name=f"catch up with {informer.gvk.kind} for shards")
+        self._catching_up[informer] = task
+        task.add_done_callback(lambda task: self._caught_up(informer, task))
+        if before is not None:
+            before.cancel()  # after the start of the other: reads never see the time between them
+
+    def _caught_up(self, informer: Informer[Any], task: asyncio.Task[None]) -> None:
+        if self._catching_up.get(informer) is task:
+            del self._catching_up[informer]
+
+    async def _wait_caught_up(self, informer: Informer[Any]) -> None:
+        while informer.readable and (task := self._catching_up.get(informer)) is not None and not task.done():
+            await informer.replica.wait_progress()
 
     def show(self, holding: Holding) -> None:
         """Notify the handlers of the objects of gained ranges, and again of the kinds that are cached whole."""
