@@ -166,9 +166,10 @@ class MembershipTerm:
             for controller in self._controllers():
                 drained = controller.drain(lambda request: is_in(ranges, request))
                 tasks.start(drained, name=f"drain shards of {controller.name}")
+        await self._cache.lose(ranges)
         holdings = self._membership.holdings
         await holdings.quiet(ranges)
-        await self._cache.lose(ranges)
+        # No await from here on: a task that outlives its reconcile may write until now, and never later.
         holdings.drained(ranges)
         for each in ranges:
             self._observe(Drained(each))
