@@ -15,10 +15,12 @@ from steersman.aio import Supervisor
 from steersman.apiserver import ApiServer
 from steersman.controller import controller_for
 from steersman.errors import StatusError
-from steersman.kinds.core_v1 import ConfigMap, Namespace, Secret
+from steersman.kinds.core_v1 import ConfigMap, Namespace, Secret, Service, ServiceAccount, ServiceSpec
 from steersman.manager import Shards
 from steersman.manager.shards.holdings import Holdings
+from steersman.manager.shards.membership import Membership
 from steersman.manager.shards.sharded_cache import ShardedCache
+from steersman.manager.terms.membership_term import MembershipTerm
 from steersman.transport import InProcessTransport, ServerResponse
 from steersman.wire import HashRange, namespace_hash
 
@@ -54,7 +56,7 @@ class World:
         self.line = line
         self.client = client
         self.cache = cache
-        self.holdings = Holdings(lease=15.0)
+        self.holdings = cache.holdings = Holdings(lease=15.0)
 
     def informer(self, kind):
         return self.cache.informers()[kind]
@@ -149,5 +151,77 @@ def test_a_kind_that_leaves_the_cache_ends_the_wait_for_it(kind):
         assert not gaining.done()
         world.cache.let_go("shared")
         await gaining
+
+    in_world(work)
+
+
+# a kind that is cached from the middle of a term on, such as one that a reconcile reads first
+
+
+def test_a_kind_that_joins_in_a_later_term_follows_the_ranges_of_that_term_alone():
+    """With those of the term before, two watches would feed one key, and half of all objects look like all."""
+
+    async def work(world):
+        membership = Membership(Shards("sharer"), "sharer-a", "program")
+        for ranges in ((LOW,), (HashRange(),)):
+            term = MembershipTerm(
+                membership,
+                Shards("sharer"),
+                world.client,
+                world.cache,
+                controllers=tuple,
+                deadline=lambda: 1e9,
+                renew=lambda: None,
+            )
+            world.holdings = membership.holdings
+            await world.gain(*ranges)
+            if ranges == (LOW,):
+                await world.gain(HIGH)
+                await term.end()
+                between = world.cache.informer(Service)
+                assert [*between.scopes] == []
+        late = world.cache.informer(ServiceAccount)
+        assert [late.scopes.selector(scope).ranges for scope in late.scopes] == [(HashRange(),)]
+
+    in_world(work)
+
+
+def test_a_kind_that_joins_while_a_range_drains_follows_the_others():
+    """The reconciles that drain read the kind from the server."""
+
+    async def work(world):
+        await world.gain(LOW)
+        await world.gain(HIGH)
+        world.holdings.drain((LOW,))
+        late = world.cache.informer(ServiceAccount)
+        assert [late.scopes.selector(scope).ranges for scope in late.scopes] == [(HIGH,)]
+        assert (late.covers(LOW_NAME), late.covers(None)) == (False, False)
+        await eventually(lambda: late.covers(HIGH_NAME))
+
+    in_world(work)
+
+
+def test_a_kind_that_joins_before_a_range_has_begun_is_shown_when_it_begins():
+    """Until then its events lead to requests that are not admitted: they would be lost."""
+
+    async def work(world):
+        admitted = []
+
+        def handle(event):
+            admitted.append((event.key.namespace, holding.begun))
+
+        holding = world.holdings.take((LOW,))
+        await world.cache.gain(holding)
+        late = world.cache.informer(Service)
+        late.add_handler(handle)
+        await world.client.create(
+            Service(metadata=ObjectMeta(name="a", namespace=LOW_NAME), spec=ServiceSpec(cluster_ip="None"))
+        )
+        await eventually(lambda: len(late.store) == 1)
+        await asyncio.sleep(1)
+        holding.begun = True
+        world.cache.show(holding)
+        await eventually(lambda: admitted)
+        assert set(admitted) == {(LOW_NAME, True)}
 
     in_world(work)

@@ -42,6 +42,8 @@ class Holding:
     def __init__(self, name: str, ranges: Ranges) -> None:
         self.name = name
         self.ranges = ranges
+        #: Whether the caches follow them.
+        self.followed = False
         #: Whether the caches have everything, so that reconciles may begin.
         self.begun = False
 
@@ -67,6 +69,11 @@ class Holdings:
     def begun(self) -> Ranges:
         """The ranges in which reconciles may begin."""
         return tuple(sorted(each for holding in self._holdings if holding.begun for each in holding.ranges))
+
+    @property
+    def followed(self) -> tuple[Holding, ...]:
+        """What the caches follow, begun or not. Each has ranges left."""
+        return tuple(holding for holding in self._holdings if holding.followed)
 
     @property
     def draining(self) -> Ranges:

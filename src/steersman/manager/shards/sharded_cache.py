@@ -19,7 +19,7 @@ from steersman.client import Client
 from steersman.controller import Blueprint
 from steersman.manager.caches import AnyKind, ManagedCache
 from steersman.manager.shards.assignment import Weighed, weighed
-from steersman.manager.shards.holdings import Holding
+from steersman.manager.shards.holdings import Holding, Holdings
 from steersman.manager.shards.kinds import is_namespaced, whole_kinds
 from steersman.manager.shards.settings import Shards
 from steersman.manager.shards.state import Ranges
@@ -40,9 +40,10 @@ class ShardedCache(ManagedCache):
     ) -> None:
         super().__init__(client, kinds=kinds, uncached=uncached)
         self._shards = shards
-        #: The kinds that are cached whole, and the ranges of the others.
+        #: The kinds that are cached whole.
         self._whole: frozenset[GroupVersionKind] = frozenset()
-        self._gains: dict[str, Holding] = {}
+        #: The ranges of this replica in its term; None between two terms.
+        self.holdings: Holdings | None = None
         #: What catches up with the server since the last gain, for each kind that is cached whole.
         self._catching_up: dict[Informer[Any], asyncio.Task[None]] = {}
 
@@ -75,9 +76,10 @@ class ShardedCache(ManagedCache):
         is_new = kind not in self._shared
         shared = super()._acquire(kind)
         if is_new and shared.informer.scopes.divided:
-            for name, holding in self._gains.items():
-                shared.informer.gain(name, holding.ranges)
-                shared.informer.show(name)
+            for holding in () if self.holdings is None else self.holdings.followed:
+                shared.informer.gain(holding.name, holding.ranges)
+                if holding.begun:
+                    shared.informer.show(holding.name)
         return shared
 
     def _divided(self) -> list[Informer[Any]]:
@@ -89,7 +91,7 @@ class ShardedCache(ManagedCache):
         Reads of any other kind wait, or go to the server.
         """
         async with Supervisor() as tasks:
-            self._gains[holding.name] = holding
+            holding.followed = True
             for informer in self.informers().values():
                 if informer.scopes.divided:
                     informer.gain(holding.name, holding.ranges)
@@ -127,7 +129,6 @@ class ShardedCache(ManagedCache):
 
     async def lose(self, ranges: Ranges) -> None:
         """Follow these ranges no more, and drop their objects."""
-        self._gains = {name: holding for name, holding in self._gains.items() if holding.ranges}
         async with Supervisor() as tasks:
             for informer in self._divided():
                 tasks.start(informer.lose(ranges), name=f"shards lost of {informer.gvk.kind}")

@@ -54,6 +54,7 @@ class MembershipTerm:
         self._client = client
         self._key = Key(shards.namespace or client.namespace, assignment_name(shards.name))
         self._cache = cache
+        cache.holdings = membership.holdings
         self._controllers = controllers
         self._deadline = deadline
         self._renew = renew
@@ -78,6 +79,7 @@ class MembershipTerm:
         """Drop all ranges, after the work of the term has ended."""
         held = (*self._membership.holdings.ranges, *self._membership.holdings.draining)
         self._membership.begin()
+        self._cache.holdings = None
         await self._cache.lose(held)
 
     # observing
