@@ -59,10 +59,10 @@ def use_clock(skew: Skew) -> None:
 
 
 class _Lagging:
-    """A response whose pieces come late."""
+    """A response whose pieces come late, the first one perhaps later."""
 
-    def __init__(self, inner: Response, lag: float) -> None:
-        self._inner, self._lag = inner, lag
+    def __init__(self, inner: Response, lag: float, first: float) -> None:
+        self._inner, self._lag, self._first = inner, lag, first
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
@@ -75,16 +75,19 @@ class _Lagging:
 
     async def chunks(self, *, idle_timeout: float | None = None) -> AsyncIterator[bytes]:
         async for piece in self._inner.chunks(idle_timeout=idle_timeout):
-            await asyncio.sleep(self._lag)
+            await asyncio.sleep(self._lag + self._first)
+            self._first = 0.0
             yield piece
 
 
 class Line(TransportWrapper):
     """The way of one process of an operator to the server: with delays, until the process is killed."""
 
-    def __init__(self, inner: Any, chance: Random, delays: tuple[float, ...], lag: float) -> None:
+    def __init__(
+        self, inner: Any, chance: Random, delays: tuple[float, ...], lag: float, first_lag: float = 0.0
+    ) -> None:
         super().__init__(inner)
-        self._chance, self._delays, self._lag = chance, delays, lag
+        self._chance, self._delays, self._lag, self._first_lag = chance, delays, lag, first_lag
         self.cut = False
 
     async def send(self, request: Any, **options: Any) -> Any:
@@ -100,7 +103,8 @@ class Line(TransportWrapper):
                 raise
         finally:
             _skew.reset(before)
-        return _Lagging(response, self._lag) if options.get("stream") and self._lag else response
+        is_late = options.get("stream") and (self._lag or self._first_lag)
+        return _Lagging(response, self._lag, self._first_lag) if is_late else response
 
     async def _pause(self) -> None:
         if delay := self._chance.choice(self._delays):

@@ -79,6 +79,8 @@ class Place:
     #: How many seconds nothing may happen at the end, and how many may pass until then.
     quiet: float
     patience: float
+    #: How much later the first frame of a watch is than its header.
+    first_lag: float = 0.0
 
 
 class World:
@@ -257,7 +259,7 @@ class World:
         lines: list[Line] = []
 
         def led(inner: Any) -> Line:
-            lines.append(Line(inner, self.chance, place.delays, place.lag))
+            lines.append(Line(inner, self.chance, place.delays, place.lag, place.first_lag))
             return lines[-1]
 
         client = client.with_transport(led, field_manager=name)

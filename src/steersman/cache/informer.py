@@ -44,7 +44,6 @@ from steersman.objects import (
     Kind,
     Object,
     PartialObjectMetadata,
-    Selector,
     Unstructured,
     decode,
     version_number,
@@ -59,8 +58,6 @@ T = TypeVar("T")
 #: How many seconds reads wait for a watch that recovers after others. Then they find what the store has: a kind that the
 #: server cannot serve for long must not stop the program.
 _RECOVERY_MAX = 5.0
-#: The page size of a read outside the ranges.
-_PAGE = 500
 
 
 class Informer(Generic[T]):
@@ -82,7 +79,8 @@ class Informer(Generic[T]):
         self.gvk = kind.gvk()
         self.options = options or KindOptions()
         reads = RawReads(client, kind, metadata_only=self.options.metadata_only)
-        self._reads = reads
+        #: Lists and watches of the kind.
+        self.reads = reads
         self._metadata = RawReads(client, kind, metadata_only=True)
         #: With a selector, an object may vanish and reappear without being deleted.
         self._selects_all = not self.options.labels and not self.options.fields
@@ -126,7 +124,7 @@ class Informer(Generic[T]):
 
     def _list_watch(self, scope: str) -> ListWatch:
         return ListWatch(
-            self._reads,
+            self.reads,
             scope,
             self.replica,
             options=self.options,
@@ -196,8 +194,15 @@ class Informer(Generic[T]):
     @property
     def staleness(self) -> float:
         """For how many seconds the store may have missed changes; 0 while every watch is healthy."""
-        following = (scope for name, scope in self._scopes.items() if self.names is None or self.sync.answers(name))
-        return max((scope.staleness() for scope in following), default=0.0)
+        return max((scope.staleness() for scope in self._following()), default=0.0)
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the store misses no change but those on their way: every watch has shown something since it last failed."""
+        return all(scope.is_current for scope in self._following())
+
+    def _following(self) -> list[ListWatch]:
+        return [scope for name, scope in self._scopes.items() if self.names is None or self.sync.answers(name)]
 
     @property
     def failing(self) -> bool:
@@ -387,25 +392,13 @@ class Informer(Generic[T]):
         selectors = [self.scopes.selector(scope) for scope in self.scopes if not self.sync.is_joining(scope)]
         return sum(each.width for selector in selectors if selector for each in selector.ranges) == HASHES
 
-    async def read_outside(self, namespace: str | None, labels: Selector) -> list[StoredObject]:
-        """Read objects from the server because no range has them all; what the cache leaves out is left out here too."""
-        selector = self.options.labels & labels
-        found: list[StoredObject] = []
-        options = ListOptions(label_selector=str(selector), field_selector=str(self.options.fields), limit=_PAGE)
-        while True:
-            page = await self._reads.page(namespace or "", options)
-            found += [stored for raw in page.items if (stored := self.intake.admit(raw)) is not None]
-            if not page.continue_:
-                return found
-            options = msgspec.structs.replace(options, continue_=page.continue_)
-
     async def read_live(self, key: Key) -> tuple[bytes | None, str]:
         """Read one object from the server; return its bytes, or None, and the version of the response.
 
         This is a list with a field selector, because the response to a get of an absent object has no version.
         """
         options = ListOptions(field_selector=str(FieldSelector.of({"metadata.name": key.name})))
-        page = await self._reads.page(key.namespace, options)
+        page = await self.reads.page(key.namespace, options)
         # An aggregated API server may ignore field selectors.
         return next((raw for raw in page.items if key_of(raw) == key), None), page.resource_version
 

@@ -117,6 +117,8 @@ class ListWatch:
         #: When the stream last proved to be alive, and whether a stream has timed out since.
         self._heard = 0.0
         self._silent = False
+        #: Whether the stream has failed, and nothing has shown since that the server still has what was read from it.
+        self._is_doubted = False
         #: The last time at which the store was certainly complete; before the first list, the time of the start.
         self._current_at: float | None = None
         self._committed = False
@@ -135,6 +137,14 @@ class ListWatch:
         if self._committed and self.state.phase == "watching" and self._is_trusted(now):
             return 0.0
         return max(now - self._current_at, _INSTANT)
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the watch is healthy, and has shown something since its last failure.
+
+        A restored server accepts a watch, and may say only in its first frame that the version has expired.
+        """
+        return not self._is_doubted and not self.staleness()
 
     def statistics(self, *, watermark: str) -> ScopeStatistics:
         """Return the statistics of this scope; ``watermark`` is the version that the store has reached."""
@@ -172,7 +182,7 @@ class ListWatch:
             _log.info("the watch of %s recovered after %.0f s; the cache has caught up", self._name, lost)
             self._warned = ""
         self._heard = self._current_at = now
-        self._silent = False
+        self._silent = self._is_doubted = False
 
     def _lose(self, error: ApiError | None) -> None:
         """Note that the stream has ended. It was alive until now, unless it was silent, or the server failed it.
@@ -198,6 +208,8 @@ class ListWatch:
             while True:
                 self._before = self.state
                 self.state, commands = self._stepper.step(self.state, given, now=loop.time(), rng=aio.randomness())
+                # The server failed, or ended the stream before its time.
+                self._is_doubted |= isinstance(given, Failed) or self.state.phase in {"probing", "waiting"}
                 answer: Input | None = None
                 for command in commands:
                     answer = await self._perform(command)

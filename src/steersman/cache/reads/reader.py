@@ -26,7 +26,7 @@ from steersman.cache.contents import IndexName
 from steersman.cache.indexes import IndexFunction
 from steersman.cache.informer import Informer
 from steersman.cache.reads.errors import listed, metadata_alone, not_found, whole
-from steersman.cache.reads.visible_objects import visible_object, visible_objects
+from steersman.cache.reads.visible_objects import objects_outside, visible_object, visible_objects
 from steersman.cache.store import OWNERS, Found
 from steersman.cache.stored_object import StoredObject, StoredView
 from steersman.client import Client, KindScope, ListOf, ScopedReads, Undecodable
@@ -136,7 +136,7 @@ class CacheReader:
 
     def is_current(self, kind: type[Any] | Kind) -> bool:
         """Whether reads of a kind miss no change but those on their way: its watches are healthy, or the server answers."""
-        return self._cache.is_uncached(kind) or not self._cache.informer(kind).staleness
+        return self._cache.is_uncached(kind) or self._cache.informer(kind).is_current
 
     @property
     def epoch(self) -> int:
@@ -407,7 +407,7 @@ class CacheReader:
         """Return the visible objects that match; those of the server if only it can answer. The labels narrow its list."""
         shown = await visible_objects(informer, index, found, belongs, namespace=namespace)
         if shown is None:
-            return [each for each in await informer.read_outside(namespace, labels) if belongs(each)]
+            return [each for each in await objects_outside(informer, namespace, labels) if belongs(each)]
         return shown
 
     def _check(self, informer: Informer[Any], namespace: str) -> None:

@@ -11,14 +11,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from msgspec.structs import replace
+
 from steersman.cache.contents import IndexName
 from steersman.cache.informer import Informer
 from steersman.cache.store import Found
 from steersman.cache.stored_object import StoredObject
-from steersman.objects import Key
+from steersman.objects import Key, Selector
+from steersman.wire import ListOptions
 
 #: Up to this many keys in doubt are read one by one; more cause a relist.
 _ONE_BY_ONE = 32
+#: The page size of a read that only the server can answer.
+_PAGE = 500
 
 
 async def visible_object(informer: Informer[Any], key: Key) -> StoredObject | None:
@@ -73,6 +78,19 @@ async def visible_objects(
         if key not in shown and belongs(written) and overlay.visible(key, store.get(key)) is written:
             shown[key] = written
     return [*shown.values()]
+
+
+async def objects_outside(informer: Informer[Any], namespace: str | None, labels: Selector) -> Found:
+    """Read objects from the server because the store lacks some; what the cache leaves out is left out here too."""
+    options = informer.options
+    query = ListOptions(label_selector=str(options.labels & labels), field_selector=str(options.fields), limit=_PAGE)
+    found: list[StoredObject] = []
+    while True:
+        page = await informer.reads.page(namespace or "", query)
+        found += [stored for raw in page.items if (stored := informer.intake.admit(raw)) is not None]
+        if not page.continue_:
+            return found
+        query = replace(query, continue_=page.continue_)
 
 
 async def _settle(informer: Informer[Any]) -> None:

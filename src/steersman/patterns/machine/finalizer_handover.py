@@ -4,9 +4,10 @@ Guarantees
 - A finalizer of an earlier version or of a former name is removed only where the current one is in place, or after the clean-up.
 - The default of earlier releases, which other programs may share, is removed only if no other program added it. On a live object,
   Steersman gives it up, so that another program that needs it adds it again under its own name.
-- While the watch of the kind is interrupted, the server is asked whether the deletion still stands, before anything is cleaned up.
 - It is given up once in the life of a controller: while an earlier release of the same program runs too, that one adds it again.
   A request that failed does not count.
+- While the watch of the kind is interrupted, and until the next one shows something, the server is asked whether the deletion
+  still stands, before anything is cleaned up.
 """
 
 from __future__ import annotations
