@@ -309,6 +309,22 @@ def test_an_answer_that_got_lost_is_recognized() -> None:
     assert server.record.transitions == 0
 
 
+def test_a_claim_whose_answer_got_lost_is_not_repeated_at_once() -> None:
+    """The watch shows it at once. If each answer is lost, the candidate would write as fast as it can."""
+    server = Server()
+    candidate = Candidate("a", offset=0.0, speed=1.0)
+    candidate.observe(server.answer(candidate.command), 0.0)
+    server.answer(candidate.command)
+    candidate.observe(Failed(), 0.1)
+    assert server.record is not None
+    candidate.observe(Found(server.record), 0.1)
+    assert candidate.command == Wait(1.9, spread=True)
+    candidate.observe(Woke(), 2.0)
+    candidate.observe(server.answer(candidate.command), 2.0)
+    candidate.observe(server.answer(candidate.command), 2.0)
+    assert candidate.leads(2.1)
+
+
 def test_a_released_lease_is_taken_at_once() -> None:
     server = Server()
     first, second = two()
@@ -384,7 +400,7 @@ def test_a_restored_lease_of_an_earlier_term_ends_the_term() -> None:
     backup = server.record
     leader.observe(Woke(), 60.0)
     leader.observe(Left(), 61.0)
-    run(candidates, server, until=3)
+    run(candidates, server, until=9)
     assert leader.state.term == 2
     server.record = msgspec.structs.replace(backup, version="restored")
     leader.observe(Found(server.record), 62.0)
@@ -399,7 +415,7 @@ def test_a_deposed_leader_waits_until_its_work_has_ended() -> None:
     assert leader.state.phase is Phase.DEPOSED
     assert leader.command == Wait(None)
     leader.observe(Left(), 61.0)
-    run(candidates, server, until=1)
+    run(candidates, server, until=9)
     assert leader.state.term == 2
 
 

@@ -297,10 +297,13 @@ def _take_office(state: State, now: Moment) -> tuple[State, Command]:
 
 
 def _patience(state: State, now: Moment) -> float:
-    """How long the last known holder may still lead."""
+    """How long to wait with a claim: the last known holder may still lead."""
     seen = state.seen
-    if seen is None or not seen.holder or state.ours:
+    if seen is None or not seen.holder:
         return 0.0
+    if state.ours:
+        # The answer to our claim was lost, and the watch may show each claim at once.
+        return state.sent_at + state.rules.retry - now.elapsed
     if state.rules.reserves and seen.duration >= RESERVED_SECONDS:
         if seen.holder == RESERVED_HOLDER:
             return 0.0
