@@ -235,6 +235,13 @@ class Replica:
         if state.over:
             return
 
+        if state.deadline is None:
+            # A claim names no term: nothing is assigned to one that begins after it was counted as ended.
+            self._later(
+                lambda at: self._later(lambda then: self._answered(state.identity, sent_at, then), at, 6.0), real, 6.0
+            )
+            return
+
         def arrive(at):
             lease = self.api.leases.setdefault(state.identity, Lease(0, ()))
             if not lease.ended:

@@ -87,9 +87,14 @@ def test_two_programs_that_share_a_name_are_reported_once(caplog):
 async def test_the_lease_of_a_replica_that_stops_names_the_term_that_ended():
     """With another term in it, the others would wait for a lease before they take its ranges."""
     membership = await membership_of_low()
+    assert read_member(membership.annotations(True)).term == "", "it was claimed, and the term is not entered"
+    membership.enter()
     ended = membership.state.identity
     assert read_member(membership.annotations(True)).term == ended
+    assert read_member(membership.annotations(True)).generation == 1
     membership.begin()
     assert read_member(membership.annotations(False)).term == ended
+    assert read_member(membership.annotations(True)).term == ""
+    membership.enter()
     assert read_member(membership.annotations(True)).term == membership.state.identity != ended
     assert membership.holdings.ranges == ()

@@ -178,8 +178,8 @@ def test_a_kind_that_joins_in_a_later_term_follows_the_ranges_of_that_term_alone
             if ranges == (LOW,):
                 await world.gain(HIGH)
                 await term.end()
-                between = world.cache.informer(Service)
-                assert [*between.scopes] == []
+                membership.begin()
+                assert [*world.cache.informer(Service).scopes] == []
         late = world.cache.informer(ServiceAccount)
         assert [late.scopes.selector(scope).ranges for scope in late.scopes] == [(HashRange(),)]
 

@@ -13,10 +13,13 @@ from steersman import Client, Done, LeaderElection, Manager, ObjectMeta
 from steersman.aio import Supervisor
 from steersman.apiserver import ApiServer
 from steersman.controller import ChannelSource
+from steersman.errors import ConnectionFailed
+from steersman.kinds.coordination_v1 import Lease, LeaseSpec
 from steersman.kinds.core_v1 import ConfigMap, Namespace, Secret
 from steersman.manager import Shards
+from steersman.manager.shards.records import REPLICA_ANNOTATION, SHARDS_LABEL, Member, member_text, read_assignment
 from steersman.objects import Key
-from steersman.transport import InProcessTransport
+from steersman.transport import InProcessTransport, TransportWrapper
 
 NAMESPACES = [f"team-{number}" for number in range(8)]
 
@@ -75,8 +78,15 @@ class World:
         self.client = client
         self._tasks = tasks
 
-    def run(self, replica: Replica) -> asyncio.Task[None]:
-        return self._tasks.start(replica.manager.run(self.client, signals=False), name=replica.name)
+    def run(self, replica: Replica, line: type[TransportWrapper] = TransportWrapper) -> asyncio.Task[None]:
+        client = self.client.with_transport(line)
+        return self._tasks.start(replica.manager.run(client, signals=False), name=replica.name)
+
+    async def owners(self) -> set[str]:
+        """The replicas that the assignment names."""
+        stored = await self.client.get(ConfigMap, "default/sharer-assignment")
+        parts = read_assignment(stored.data).parts
+        return {name.partition(".")[0] for part in parts for name in (part.owner, part.next) if name}
 
 
 @asynccontextmanager
@@ -155,5 +165,62 @@ def test_a_stop_while_a_stage_is_entered_starts_no_controllers(shards):
                 bell.send("team-1/a")
                 entered.set()
             assert (reconciled, manager.cut_short) == ([], False)
+
+    run_virtual(work())
+
+
+def test_nothing_is_given_to_a_term_that_its_replica_has_not_entered():
+    """Its first claim was stored and the answer lost: it could begin after others have counted it as ended."""
+
+    class Lossy(TransportWrapper):
+        """Loses the answers to writes of one Lease."""
+
+        lost = True
+
+        async def send(self, request, **options):
+            response = await self._inner.send(request, **options)
+            if Lossy.lost and request.method in {"POST", "PUT"} and b"sharer-a" in (request.body or b""):
+                raise ConnectionFailed("the answer is lost", sent=True)
+            return response
+
+    async def work():
+        async with opened() as world:
+            a, b = Replica("a"), Replica("b")
+            world.run(b)
+            await shared(world, b)
+            world.run(a, Lossy)
+            for _ in range(60):
+                await asyncio.sleep(1)
+                assert await world.owners() == {"sharer-b"}
+            leases = await world.client.list(Lease, labels={SHARDS_LABEL: "sharer"})
+            assert {each.spec.holder_identity for each in leases.items} == {"a", "b"}
+            Lossy.lost = False
+            await shared(world, a, b)
+            assert await world.owners() == {"sharer-a", "sharer-b"}
+
+    run_virtual(work())
+
+
+def test_the_lease_of_a_replica_that_never_worked_is_deleted():
+    """It ended before it had entered a term; nothing else would ever delete the Lease."""
+
+    async def work():
+        async with opened() as world:
+            text = member_text(Member(term=""))
+            metadata = ObjectMeta(
+                name="sharer-c",
+                namespace="default",
+                labels={SHARDS_LABEL: "sharer"},
+                annotations={REPLICA_ANNOTATION: text},
+            )
+            await world.client.create(
+                Lease(metadata=metadata, spec=LeaseSpec(holder_identity="c", lease_duration_seconds=15))
+            )
+            b = Replica("b")
+            world.run(b)
+            await shared(world, b)
+            await asyncio.sleep(60)
+            assert await world.client.find(Lease, "default/sharer-c") is None
+            assert await world.owners() == {"sharer-b"}
 
     run_virtual(work())

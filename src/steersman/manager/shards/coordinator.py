@@ -4,6 +4,7 @@ Guarantees
 - It writes on top of the version that it read, so a write of an earlier coordinator cannot undo one of a later.
 - A replica counts as ended when its Lease says so, or did not change for the time of its lease, in reads by this
   coordinator: a read that began that much later still showed the version that an earlier one had returned.
+- It gives ranges only to terms that a Lease names: the replica has entered them.
 - It writes nothing while nothing is to change.
 - Without an assignment, it writes the first one only when no living replica has seen one.
 
@@ -43,6 +44,11 @@ class _Seen(msgspec.Struct, frozen=True):
 
     lease: Lease
     member: Member
+
+    @property
+    def term(self) -> str:
+        """The term, or what stands for it until the replica has entered one."""
+        return self.member.term or f"no term of {self.lease.metadata.name}"
 
     @property
     def duration(self) -> int:
@@ -92,14 +98,14 @@ class Coordinator:
         leases = await self._client.list(Lease, namespace=self._namespace, labels={SHARDS_LABEL: self._shards.name})
         stored = await self._client.find(ConfigMap, self._key)
         current = read_assignment(stored.data) if stored is not None else Assignment()
-        seen = {each.member.term: each for lease in leases.items if (each := _seen(lease)) is not None}
+        seen = {each.term: each for lease in leases.items if (each := _seen(lease)) is not None}
         owners = {name for part in current.parts for name in (part.owner, part.next) if name}
         versions = {term: each.lease.metadata.resource_version or "" for term, each in seen.items()}
         self._sightings = self._sightings.after(versions, owners, aio.boottime())
         self._durations |= {term: float(each.duration) for term, each in seen.items() if not each.ended}
         expired = {term for term in self._sightings.seen if self._expired(term, sent)}
         gone = expired | {term for term, each in seen.items() if each.ended}
-        living = {term: each.member for term, each in seen.items() if term not in gone}
+        living = {term: each.member for term, each in seen.items() if each.member.term and term not in gone}
         if stored is None and any(member.generation for member in living.values()):
             _log.warning("the assignment of shards %s is gone: waiting until no replica uses it", self._key)
             return True
@@ -141,7 +147,7 @@ class Coordinator:
         """Delete the Leases of ended terms that own nothing."""
         owners = {name for part in assignment.parts for name in (part.owner, part.next)}
         for each in gone:
-            if each.member.term not in owners:
+            if each.term not in owners:
                 metadata = each.lease.metadata
                 await self._client.delete(
                     Lease,

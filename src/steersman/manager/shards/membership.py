@@ -25,16 +25,20 @@ class Membership:
         self._shards = shards
         self._program = program
         self._identity = identity
-        #: The identity of the last term; its Lease names it when it is released.
-        self._last = ""
-        self._start()
+        #: The identity of the last term that was entered: the Lease names it until the next claim, also when it is released.
+        self._entered = ""
+        self.begin()
+
+    def enter(self) -> None:
+        """Let the Lease name the present term, as soon as it is renewed.
+
+        A claim names none: if its answer is lost, others could give ranges to a term that begins after they count it as
+        ended.
+        """
+        self._entered = self.state.identity
 
     def begin(self) -> None:
-        """Begin the next term, whose identity no term has had. The work of the last one must have ended."""
-        self._last = self.state.identity
-        self._start()
-
-    def _start(self) -> None:
+        """Prepare the next term, whose identity no term has had. The last one must have been left."""
         # A process that is started again with the identity of an earlier one has other terms.
         self.state = State(identity=f"{self._identity}.{aio.name_suffix(5)}", renew=self._shards.renew)
         self.holdings = Holdings(self._shards.lease)
@@ -53,7 +57,9 @@ class Membership:
         """What the Lease of this replica says when it is renewed, or released after a term."""
         state = self.state
         if not holds:
-            return {REPLICA_ANNOTATION: member_text(Member(term=self._last))}
+            return {REPLICA_ANNOTATION: member_text(Member(term=self._entered))}
+        if state.identity != self._entered:
+            return {REPLICA_ANNOTATION: member_text(Member(term="", program=self._program))}
         member = Member(
             term=state.identity,
             generation=state.assignment.generation,

@@ -26,7 +26,7 @@ ASSIGNMENT_KEY: Final = "assignment"
 class Member(msgspec.Struct, frozen=True, kw_only=True):
     """What a replica says in its Lease."""
 
-    #: The identity of its term: no other term of any replica has it.
+    #: The identity of its term: no other term of any replica has it. Empty until the replica has entered the term.
     term: str
     #: The newest assignment that it has seen.
     generation: int = 0

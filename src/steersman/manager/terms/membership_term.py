@@ -65,6 +65,8 @@ class MembershipTerm:
 
     async def run(self) -> None:
         """Follow the assignment until cancelled, or until the term must end."""
+        self._membership.enter()
+        self._renew()
         async with Supervisor() as tasks:
             self._tasks = tasks
             tasks.start(self._follow(), name="watch of the assignment of shards")
@@ -76,10 +78,11 @@ class MembershipTerm:
             tasks.cancel()
 
     async def end(self) -> None:
-        """Drop all ranges, after the work of the term has ended."""
-        held = (*self._membership.holdings.ranges, *self._membership.holdings.draining)
-        self._membership.begin()
-        self._cache.holdings = None
+        """Drop all ranges, after the work of the term has ended. The Lease names the term until it is left."""
+        holdings = self._membership.holdings
+        holdings.drain(holdings.ranges)
+        held = holdings.draining
+        holdings.drained(held)
         await self._cache.lose(held)
 
     # observing

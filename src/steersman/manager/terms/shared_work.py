@@ -100,6 +100,7 @@ class SharedWork(Work):
             async for term in campaign:
                 async with term:
                     await self._share_in(term, campaign, membership, cache, client)
+                membership.begin()  # before any claim: there is no await since the term was left
                 if self._stopping.is_set():
                     return
 
@@ -108,7 +109,6 @@ class SharedWork(Work):
     ) -> None:
         """Work in one term of this replica."""
         if self._stopping.is_set():
-            membership.begin()
             return
         self._leadership.entered(term)
         dedicated = client.dedicated()
