@@ -17,9 +17,19 @@ from steersman.errors import ConnectionFailed
 from steersman.kinds.coordination_v1 import Lease, LeaseSpec
 from steersman.kinds.core_v1 import ConfigMap, Namespace, Secret
 from steersman.manager import Shards
-from steersman.manager.shards.records import REPLICA_ANNOTATION, SHARDS_LABEL, Member, member_text, read_assignment
-from steersman.objects import Key
+from steersman.manager.shards.assignment import Assignment, Part
+from steersman.manager.shards.records import (
+    ASSIGNMENT_KEY,
+    REPLICA_ANNOTATION,
+    SHARDS_LABEL,
+    Member,
+    assignment_text,
+    member_text,
+    read_assignment,
+)
+from steersman.objects import Key, replace
 from steersman.transport import InProcessTransport, TransportWrapper
+from steersman.wire import HashRange
 
 NAMESPACES = [f"team-{number}" for number in range(8)]
 
@@ -222,5 +232,32 @@ def test_the_lease_of_a_replica_that_never_worked_is_deleted():
             await asyncio.sleep(60)
             assert await world.client.find(Lease, "default/sharer-c") is None
             assert await world.owners() == {"sharer-b"}
+
+    run_virtual(work())
+
+
+@pytest.mark.parametrize("change", ["older", "gone"])
+def test_a_term_whose_assignment_goes_back_ends_its_reconciles(change):
+    """Others may have its ranges in the older assignment. If none is left, everything stands still until they end."""
+
+    async def work():
+        async with opened() as world:
+            a = Replica("a")
+            world.run(a)
+            await shared(world, a)
+            await eventually(lambda: len(a.reconciled) >= len(NAMESPACES))
+            a.gate.clear()
+            await world.client.create(ConfigMap(metadata=ObjectMeta(name="b", namespace=NAMESPACES[0])))
+            await eventually(lambda: a.waiting)
+            stored = await world.client.get(ConfigMap, "default/sharer-assignment")
+            if change == "gone":
+                await world.client.delete(ConfigMap, stored.key)
+            else:
+                older = Assignment(0, (Part(range=HashRange(), owner="sharer-z.1"),))
+                await world.client.update(replace(stored, data={ASSIGNMENT_KEY: assignment_text(older)}))
+            await eventually(lambda: a.cancelled, within=10)
+            a.gate.set()
+            await shared(world, a)
+            await eventually(lambda: Key(NAMESPACES[0], "b") in a.reconciled)
 
     run_virtual(work())

@@ -3,7 +3,8 @@
 Guarantees
 - Every replica runs the controllers that are shared, for the namespaces of its ranges.
 - The coordinator alone runs stages of `Manager.while_leading` and controllers that are not shared, as a leader does.
-- A replica ends its term when its Lease cannot be renewed, and begins a new one under a new identity.
+- A replica ends its term when its Lease cannot be renewed, or when its assignment is gone or older than before: it
+  cancels its reconciles, and begins a new term under a new identity.
 - At a stop, reconciles end first. Then the Lease says that the term has ended, and others take the ranges over at once.
 """
 
@@ -142,6 +143,8 @@ class SharedWork(Work):
                 running = tasks.start(following.run(), name="shards of this replica")
                 stop = tasks.start(self._stopping.wait(), name="wait for the stop")
                 await asyncio.wait([running, stop], return_when=asyncio.FIRST_COMPLETED)
+                if not self._stopping.is_set():
+                    tasks.cancel()  # the assignment does not hold any more: others may have these ranges now
                 shared.stop()
                 running.cancel()
                 stop.cancel()
