@@ -261,3 +261,25 @@ def test_a_term_whose_assignment_goes_back_ends_its_reconciles(change):
             await eventually(lambda: Key(NAMESPACES[0], "b") in a.reconciled)
 
     run_virtual(work())
+
+
+def test_an_assignment_that_cannot_be_read_is_reported_with_what_to_do(caplog):
+    """Until a person acts, the ranges of a replica that ends have no other."""
+
+    async def work():
+        async with opened() as world:
+            a, b = Replica("a"), Replica("b")
+            world.run(a)
+            world.run(b)
+            await shared(world, a, b)
+            stored = await world.client.get(ConfigMap, "default/sharer-assignment")
+            await world.client.update(replace(stored, data={ASSIGNMENT_KEY: "?"}))
+            await asyncio.sleep(60)
+            await world.client.delete(ConfigMap, stored.key)
+            await eventually(lambda: not a.working)
+            await shared(world, a, b)
+
+    run_virtual(work())
+    warnings = [each for each in caplog.messages if "ConfigMap default/sharer-assignment: assignment is not" in each]
+    assert len(warnings) == 3, "one of the coordinator, one of each replica"
+    assert all("until you restore or delete it" in each for each in warnings)

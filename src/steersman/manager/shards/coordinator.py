@@ -30,8 +30,8 @@ from steersman.manager.shards.records import (
     SHARDS_LABEL,
     Member,
     assignment_text,
-    read_assignment,
     read_member,
+    stored_assignment,
 )
 from steersman.manager.shards.settings import Shards, assignment_name
 from steersman.objects import Key, ObjectMeta, replace
@@ -97,7 +97,7 @@ class Coordinator:
         sent = aio.boottime()
         leases = await self._client.list(Lease, namespace=self._namespace, labels={SHARDS_LABEL: self._shards.name})
         stored = await self._client.find(ConfigMap, self._key)
-        current = read_assignment(stored.data) if stored is not None else Assignment()
+        current = stored_assignment(stored) if stored is not None else Assignment()
         seen = {each.term: each for lease in leases.items if (each := _seen(lease)) is not None}
         owners = {name for part in current.parts for name in (part.owner, part.next) if name}
         versions = {term: each.lease.metadata.resource_version or "" for term, each in seen.items()}

@@ -13,6 +13,7 @@ from typing import Final
 import msgspec
 
 from steersman.errors import ProtocolError
+from steersman.kinds.core_v1 import ConfigMap
 from steersman.manager.shards.assignment import Assignment, Part, Released, Weighed
 from steersman.wire import HashRange, InvalidShardSelector, read_shard_bound
 
@@ -90,8 +91,19 @@ def assignment_text(assignment: Assignment) -> str:
     return msgspec.json.encode(_Assignment(assignment.generation, parts)).decode()
 
 
+def stored_assignment(stored: ConfigMap) -> Assignment:
+    """The assignment in a ConfigMap. Raises `ProtocolError`, which says what to do, if it cannot be read."""
+    try:
+        return read_assignment(stored.data)
+    except ProtocolError as error:
+        raise ProtocolError(
+            f"ConfigMap {stored.key}: {error}; until you restore or delete it, no range gets another replica; after a"
+            " deletion, all replicas begin anew"
+        ) from None
+
+
 def read_assignment(data: Mapping[str, str] | None) -> Assignment:
-    """The assignment that a ConfigMap holds. Raises `ProtocolError` if it holds none."""
+    """The assignment that the data of a ConfigMap describe. Raises `ProtocolError` if they describe none."""
     try:
         stored = msgspec.json.decode((data or {}).get(ASSIGNMENT_KEY, ""), type=_Assignment)
         parts = tuple(

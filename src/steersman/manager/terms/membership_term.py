@@ -19,11 +19,11 @@ from steersman import aio
 from steersman.aio import Supervisor
 from steersman.client import Added, Client, Deleted, Modified
 from steersman.controller import Controller
-from steersman.errors import ApiError, NotFound
+from steersman.errors import ApiError, NotFound, ProtocolError
 from steersman.kinds.core_v1 import ConfigMap
 from steersman.manager.shards.holdings import Holding, is_in
 from steersman.manager.shards.membership import Membership
-from steersman.manager.shards.records import read_assignment
+from steersman.manager.shards.records import stored_assignment
 from steersman.manager.shards.settings import Shards, assignment_name
 from steersman.manager.shards.sharded_cache import ShardedCache
 from steersman.manager.shards.state import Assigned, Drained, Observation, Ranges, Renewed, step
@@ -62,6 +62,7 @@ class MembershipTerm:
         #: The drains that have not ended, with their ranges.
         self._drains: dict[asyncio.Task[None], Ranges] = {}
         self._weighed_at = float("-inf")
+        self._complaint = ""
 
     async def run(self) -> None:
         """Follow the assignment until cancelled, or until the term must end."""
@@ -94,17 +95,22 @@ class MembershipTerm:
         try:
             async with asyncio.timeout(self._shards.renew / 4):
                 stored = await self._client.get(ConfigMap, self._key)
-            assignment = read_assignment(stored.data)
+            assignment = stored_assignment(stored)
         except NotFound:
             if known:
                 _log.warning("the assignment of shards %s is gone: beginning a new term", self._key)
             return not known
         except (ApiError, TimeoutError) as error:
-            _log.debug("cannot read the assignment of shards %s: %s", self._key, error)
+            # Without an answer, the term will end soon. An assignment that no one can read stays until a person acts.
+            loud = isinstance(error, ProtocolError) and str(error) != self._complaint
+            self._complaint = str(error)
+            level = logging.WARNING if loud else logging.DEBUG
+            _log.log(level, "cannot read the assignment of shards %s: %s", self._key, error)
             return not self._membership.state.over
         if assignment.generation < known:
             _log.warning("the assignment of shards %s went back: beginning a new term", self._key)
             return False
+        self._complaint = ""
         self._observe(Assigned(assignment))
         now = aio.boottime()
         if now - self._weighed_at >= _WEIGH:
