@@ -137,6 +137,14 @@ async def test_a_cluster_scoped_object_needs_no_namespace(capsys):
     assert capsys.readouterr().out.startswith("Site web  controller site\n")
 
 
+async def test_a_key_that_another_replica_has_names_it(capsys):
+    """What ran here last says nothing of the next run."""
+    there = replace(KNOWN, elsewhere="sharer-b.1")
+    async with HttpListener(Answers(STATISTICS, there)) as listener:
+        assert await run("site", "default/web", "--url", listener.address) == 0
+    assert re.search(r"next run +in another replica: sharer-b\.1", capsys.readouterr().out)
+
+
 async def test_a_process_that_stands_by_says_whom_to_ask(capsys):
     leader = LeaderStatistics(lease="default/sites", identity="b", leading=False, holder="a")
     async with HttpListener(Answers(replace(STATISTICS, phase="candidate", leader=leader))) as listener:

@@ -7,13 +7,15 @@ from datetime import UTC, datetime
 
 from msgspec.structs import replace
 
-from steersman.controller import Done
+from steersman.controller import Causes, Done, KeyRecord, Request
+from steersman.controller.records import Records
 from steersman.debug import Explanation, ManagerStatistics
 from steersman.kinds.core_v1 import ConfigMap
 from steersman.manager import Manager, Shards
 from steersman.manager.measurements import Measurements
 from steersman.manager.shards.assignment import Assignment, Part
 from steersman.manager.shards.coordinator import Coordinator
+from steersman.manager.shards.holdings import is_in
 from steersman.manager.shards.membership import Membership
 from steersman.manager.shards.records import Member, member_text, read_member
 from steersman.objects import Key
@@ -98,3 +100,25 @@ async def test_the_lease_of_a_replica_that_stops_names_the_term_that_ended():
     membership.enter()
     assert read_member(membership.annotations(True)).term == membership.state.identity != ended
     assert membership.holdings.ranges == ()
+
+
+def test_the_record_of_a_key_that_was_given_away_is_dropped():
+    """The debug page listed it as failing, and explain showed it as if it were still here."""
+    records = Records()
+    for result in ("error", "success"):
+        for name in (LOW_NAME, HIGH_NAME):
+            record = KeyRecord(
+                request=Request(Key(name, result)),
+                reconcile_id="1",
+                causes=Causes(),
+                result=result,
+                finished=MOMENT,
+                seconds=0.5,
+                waited=0.0,
+                writes=0,
+                failures=0,
+            )
+            records.add(record)
+    records.drop(lambda request: is_in((LOW,), request))
+    assert {each.request.key.namespace for each in records.newest(10)} == {HIGH_NAME}
+    assert records.results == {"error": 2, "success": 2}

@@ -232,6 +232,8 @@ def _history(record: KeyRecord, moment: datetime) -> Iterator[tuple[str, str, st
 
 
 def _next(explanation: Explanation) -> str:
+    if explanation.elsewhere and explanation.state != "running":
+        return f"in another replica: {explanation.elsewhere}"
     match explanation.state:
         case "running":
             return "running now"

@@ -157,6 +157,7 @@ class Controller:
     async def drain(self, matches: Callable[[Request], bool]) -> None:
         """Drop requests, and return when none of them is reconciled any more. They must not be admitted meanwhile."""
         await self._queue.drain(matches)
+        self._records.drop(matches)
         if self._on_left is not None:
             self._on_left(lambda key: matches(Request(key)))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter, OrderedDict
+from collections.abc import Callable
 from datetime import datetime
 from itertools import islice
 from typing import Literal, NamedTuple, TypeAlias
@@ -127,6 +128,12 @@ class Records:
         if len(place) > self._limit // 2:
             place.popitem(last=False)
         return record
+
+    def drop(self, matches: Callable[[Request], bool]) -> None:
+        """Forget the reconciles of some requests. The counts stay."""
+        for records in (self._good, self._bad):
+            for request in [each for each in records if matches(each)]:
+                del records[request]
 
     def newest(self, keys: int) -> list[KeyRecord]:
         """The last reconciles of ``keys`` keys, newest first, and of up to `FAILING_LIMIT` failing keys; none if 0."""

@@ -131,6 +131,8 @@ def _failures(record: KeyRecord) -> str:
 
 
 def _next(explanation: Explanation) -> str:
+    if explanation.elsewhere and explanation.state != "running":
+        return f"in another replica: {explanation.elsewhere}"
     match explanation.state:
         case "running":
             return "it runs now"
