@@ -3,6 +3,8 @@
 Guarantees
 - A kind is divided only if no shared controller needs an object of it outside the namespace of its request.
 - A controller with sources of its own, such as external objects and daemons, is not shared: its events reach one process.
+
+Not covered: replicas of two versions of a program, if a controller is shared in only one of them.
 """
 
 from __future__ import annotations
