@@ -234,6 +234,8 @@ async def test_no_read_is_partial(cache, client):
         await reader.get(ConfigMap, Key(MIDDLE, "none"))
     asked = informer.outside_reads
     assert len((await reader.list(ConfigMap, namespace=LOW)).items) == 1
+    assert [each.key.namespace for each in await reader.views_labeled(ConfigMap, "in", LOW, namespace=LOW)] == [LOW]
+    assert await reader.views_labeled(ConfigMap, "in", HIGH, namespace=LOW) == []
     assert (await reader.get(ConfigMap, Key(LOW, "a"))).metadata.name == "a"
     assert informer.outside_reads == asked
 

@@ -1,7 +1,7 @@
 """Children whose owner references the program declares itself: Steersman writes none, and prunes all the same."""
 
 import pytest
-from patterns.declaring import own, reconciling
+from patterns.declaring import behind, own, reconciling
 
 from samples.postgres import Postgres, managed, postgres
 from steersman import Done, MergePatch, ObjectMeta
@@ -47,6 +47,22 @@ def declare(*children, **options):
 async def references(client, namespace, name):
     found = (await client.get(ConfigMap, (namespace, name))).metadata.owner_references or []
     return [(each.name, bool(each.controller), bool(each.block_owner_deletion)) for each in found]
+
+
+async def test_children_are_looked_up_in_the_namespace_of_their_owner_alone(client, home):
+    """With shards, a lookup in all namespaces is a request: one for each reconcile."""
+    async with reconciling(client, home, KINDS) as stage:
+        await stage.run(declare(page("a"), page("b")))
+        pipeline, asked = stage.ctx.client.pipeline, []
+
+        async def views_labeled(kind, label, value, **options):
+            asked.append(options.get("namespace"))
+            return await pipeline.cache.views_labeled(kind, label, value, **options)
+
+        stage.ctx = behind(stage.ctx, look=pipeline.memory.look, views_labeled=views_labeled)
+        pruned = await stage.run(declare(page("a")))
+        assert [each.identity.key.name for each in pruned.pruned] == ["b"]
+        assert set(asked) == {home.key.namespace}
 
 
 @pytest.mark.parametrize("how", ["apply", "create", "merge", "update", "replace"])

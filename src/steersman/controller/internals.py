@@ -152,9 +152,12 @@ class InternalClient(Verbs):
         cache = self.pipeline.cached(kind, "the owner index")
         return await cache.views_owned_by(kind, uid, but=but, namespace=namespace)
 
-    async def views_labeled(self, kind: type[Any] | Kind, label: str, value: str) -> list[StoredView]:
-        """View the objects with a label, in all namespaces, without decoding them."""
-        return await self.pipeline.cached(kind, "an index of labels").views_labeled(kind, label, value)
+    async def views_labeled(
+        self, kind: type[Any] | Kind, label: str, value: str, *, namespace: str = ""
+    ) -> list[StoredView]:
+        """View the objects with a label, in one namespace or in all, without decoding them."""
+        cache = self.pipeline.cached(kind, "an index of labels")
+        return await cache.views_labeled(kind, label, value, namespace=namespace)
 
     async def delete_seen(
         self, kind: type[Any] | Kind, seen: StoredView | Object, propagation: PropagationPolicy = "Background"

@@ -326,8 +326,8 @@ class CacheReader:
             )
         return [informer.view(stored) for stored in shown if stored.key not in but]
 
-    async def views_labeled(self, kind: type[Any] | Kind, label: str, value: str) -> Views:
-        """Return views of the objects with a label value, in all namespaces."""
+    async def views_labeled(self, kind: type[Any] | Kind, label: str, value: str, *, namespace: str = "") -> Views:
+        """Return views of the objects with a label value, in one namespace or in all."""
         self._refuse_uncached(kind, "an index of labels")
         informer = whole(await self._synced(kind), "an index of labels")
         selector = Selector.of({label: value})
@@ -336,9 +336,11 @@ class CacheReader:
             informer.store.index_for(labels=selector),
             lambda: informer.store.list(labels=selector),
             lambda stored: stored.labels.get(label) == value,
+            namespace=namespace,
             labels=selector,
         )
-        return [informer.view(stored) for stored in shown]
+        # The values are uids: an index of labels in a namespace would find the same objects, and take memory.
+        return [informer.view(each) for each in shown if not namespace or each.key.namespace == namespace]
 
     # internals
 

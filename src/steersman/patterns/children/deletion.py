@@ -231,8 +231,11 @@ async def _members(
             and standing_of(view, uid, "reference") == "ours"
             and _made_by_us(ctx, memory, ChildIdentity(group_kind, view.key), view, uid)
         ]
-        may_be_labeled = by_label or produced.may_be_labeled
-        labeled = await client.views_labeled(kind, OWNER_UID_LABEL, uid) if may_be_labeled else ()
+        labeled: Sequence[StoredView] = ()
+        if by_label or produced.may_be_labeled:
+            # With shards, a lookup in all namespaces is a request.
+            namespace = "" if by_label or produced.may_be_far else owner.key.namespace
+            labeled = await client.views_labeled(kind, OWNER_UID_LABEL, uid, namespace=namespace)
         for view in labeled:
             if view.key not in left_out and view.controller_uid != uid and _held_by_label(owner, view, produced):
                 far = bool(owner.key.namespace) and view.key.namespace != owner.key.namespace
