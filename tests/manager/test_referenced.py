@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from samples.eventually import eventually
-from steersman import Done, Key, LeaderElection, Manager, MergePatch, ObjectMeta
+from steersman import Done, Key, Kind, LeaderElection, Manager, MergePatch, ObjectMeta
 from steersman.aio import Supervisor
 from steersman.cache import KindOptions
 from steersman.kinds.core_v1 import ConfigMap, Namespace, Secret
@@ -124,6 +124,41 @@ async def test_a_function_that_fails_keeps_the_former_references(client, namespa
         await client.patch(Secret, Key(namespace, "one"), MergePatch({"stringData": {"value": "2"}}))
         await eventually(lambda: seen.values["app"] == [b"2", None])
     assert "no such name; it keeps its former references" in caplog.text
+
+
+async def test_a_bare_name_of_a_kind_without_a_class_that_is_built_in(client, namespace):
+    """It is cluster-scoped, as its class says: in the owner's namespace, no object would ever have the name."""
+    await client.create(settings(namespace, "app", namespace))
+    seen: list[bool] = []
+
+    async def reconcile(ctx, request):
+        named = await ctx.client.find(Kind("v1", "Namespace"), namespace)
+        seen.append(bool(named and (named.tree["metadata"].get("labels") or {}).get("seen")))
+        return Done()
+
+    manager = Manager(client, name="refers", kinds={ConfigMap: KindOptions(namespaces=(namespace,))})
+    manager.controller(ConfigMap).refers_to(Kind("v1", "Namespace"), by=names_of).run_with(reconcile)
+    async with running(manager):
+        await eventually(lambda: seen)
+        await client.patch(Namespace, namespace, MergePatch({"metadata": {"labels": {"seen": "yes"}}}))
+        await eventually(lambda: seen[-1])
+
+
+@pytest.mark.parametrize(
+    ("target", "returned", "words"),
+    [
+        (Kind("example.com/v1", "Issuer"), "le", "only the server knows whether Issuer is in a namespace"),
+        (Namespace, Key("home", "le"), "each Namespace is in no namespace: return Key('', name)"),
+        (Secret, Key("", "le"), "each Secret is in a namespace: return Key(namespace, name)"),
+    ],
+)
+async def test_a_name_that_no_object_can_have_is_an_error(client, namespace, caplog, target, returned, words):
+    await client.create(settings(namespace, "app", ""))
+    seen = Seen()
+    manager = Manager(client, name="refers", kinds={ConfigMap: KindOptions(namespaces=(namespace,))})
+    manager.controller(ConfigMap).refers_to(target, by=lambda view: returned, optional=True).run_with(seen)
+    async with running(manager):
+        await eventually(lambda: words in caplog.text)
 
 
 async def test_another_controller_that_watches_the_kind_caches_all(client, namespace):

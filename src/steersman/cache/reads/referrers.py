@@ -3,6 +3,7 @@
 Guarantees
 - The references of an owner are those of its last state that the function could read.
 - An owner that is gone, or left with its range, refers to nothing.
+- A name alone is never guessed to be in a namespace: of a kind without a class, only a `Key` says where the object is.
 - A failing function is logged with the owner, and concerns that owner alone.
 """
 
@@ -16,7 +17,7 @@ from typing import Any, TypeAlias, cast
 from steersman.cache.informer import Informer
 from steersman.cache.object_events import ObjectEvent
 from steersman.errors import is_exit
-from steersman.objects import Key, Kind
+from steersman.objects import Key, Kind, kind_name
 from steersman.telemetry import FailureLog
 
 _log = logging.getLogger("steersman.cache")
@@ -31,6 +32,7 @@ class Referrers:
     def __init__(self, target: Informer[Any], function: ReferenceFunction) -> None:
         self._target = target
         self._function = function
+        self._namespaced = _is_namespaced(target.kind)
         self._referred: dict[Key, frozenset[Key]] = {}
         self._owners: dict[Key, dict[Key, None]] = {}
         self._failure_log = FailureLog()
@@ -93,19 +95,44 @@ class Referrers:
         if returned is None:
             return
         several = (returned,) if isinstance(returned, str | Key) else cast("Iterable[object]", returned)
-        kind = self._target.kind
-        namespaced = isinstance(kind, Kind) or kind.__resource__.namespaced
         for each in several:
             match each:
                 case None | "":
                     continue  # an optional field that is not set
                 case Key():
+                    self._check(each)
                     yield each
                 case str():
-                    if namespaced and not owner.namespace:
-                        raise ValueError(
-                            f"it returned {each!r}, but {owner} is in no namespace: return Key(namespace, name)"
-                        )
-                    yield Key(owner.namespace if namespaced else "", each)
+                    yield Key(self._namespace(owner, each), each)
                 case _:
                     raise TypeError(f"it returned {each!r}; it must return names or keys")
+
+    def _check(self, key: Key) -> None:
+        """Raise `ValueError` for a key that no object of the kind can have."""
+        if self._namespaced is not None and self._namespaced != bool(key.namespace):
+            where, form = ("a namespace", "namespace") if self._namespaced else ("no namespace", "''")
+            name = kind_name(self._target.kind)
+            raise ValueError(f"it returned {key!r}, but each {name} is in {where}: return Key({form}, name)")
+
+    def _namespace(self, owner: Key, name: str) -> str:
+        """The namespace of an object that an owner refers to by its name alone."""
+        if self._namespaced is None:
+            raise ValueError(
+                f"it returned {name!r}, but only the server knows whether {kind_name(self._target.kind)} is in a"
+                " namespace: return Key(namespace, name), or Key('', name)"
+            )
+        if self._namespaced and not owner.namespace:
+            raise ValueError(f"it returned {name!r}, but {owner} is in no namespace: return Key(namespace, name)")
+        return owner.namespace if self._namespaced else ""
+
+
+def _is_namespaced(kind: type[Any] | Kind) -> bool | None:
+    """Whether a kind is namespaced; None if only the server can tell."""
+    if not isinstance(kind, Kind):
+        return kind.__resource__.namespaced
+    from steersman.kinds import class_of  # noqa: PLC0415 - only kinds without a class need it
+
+    try:
+        return cast("Any", class_of(kind.gvk())).__resource__.namespaced
+    except LookupError:
+        return None
