@@ -213,6 +213,32 @@ async def test_a_restored_server_is_noticed(tmp_path, heard, caplog):
         assert "restored from a backup" in caplog.text
 
 
+@pytest.mark.parametrize("watches", [1, 8])
+async def test_a_term_reads_a_name_anew_that_is_being_read_when_it_begins(server, client, watches):
+    """The answer on its way may be older than the last writes of the leader before."""
+    asked, answered, arriving = [], asyncio.Event(), asyncio.Event()
+
+    async def handle(request):
+        response = await server.handler(request)
+        if dict(request.query).get("fieldSelector") == "metadata.name=s0":
+            asked.append(request.path)
+            answered.set()
+            await arriving.wait()
+        return response
+
+    async with Client(InProcessTransport(handle)) as slow, caching(slow, watches_by_name=watches) as cache:
+        informer = cache.informer(Secret)
+        informer.names.references.begin(keys("blue/s0", "blue/s1"))
+        await answered.wait()
+        await informer.catch_up()
+        arriving.set()
+        await eventually(lambda: informer.has(Key("blue", "s0")))
+        before = len(asked)
+        for _ in range(2):
+            assert (await cache.reader().get(Secret, "blue/s0")).metadata.name == "s0"
+        assert len(asked) == before + 1
+
+
 def test_names_are_grouped_only_beyond_the_limit():
     few = {key: f"{key.namespace}/{key.name}" for key in keys("a/1", "a/2", "b/1")}
     assert places({}, few, limit=3) == few

@@ -125,7 +125,7 @@ class NamedScopes:
 
     def doubt(self) -> None:
         """Let the next read of each name go to the server: all of them may have changed."""
-        for key in filter(self.has, [*self._scopes.placed()]):
+        for key in self._scopes.placed():  # also one that is being read: the answer may be older than this call
             self._replica.overlay.record_unknown(key)
 
     # called by the replica
