@@ -4,11 +4,13 @@ import asyncio
 import logging
 import time  # noqa: TID251 - to block with
 from contextlib import suppress
+from types import SimpleNamespace
 
 import pytest
 
 from steersman.manager import Checks, Manager
-from steersman.manager.builtin_checks import LeadershipCheck, NotYet, check_loop
+from steersman.manager.builtin_checks import LeadershipCheck, NotYet, add_builtin_checks, check_loop
+from steersman.manager.state import State
 
 
 def fine() -> None:
@@ -164,3 +166,21 @@ async def test_a_loop_that_is_kept_from_turning_is_unhealthy(monkeypatch):
             await check_loop()
             return
     raise AssertionError("the loop stays unhealthy")
+
+
+async def test_a_replica_with_shards_is_ready_when_the_controllers_of_both_its_terms_work():
+    """The coordinator runs some controllers alone: they would be late without a word."""
+
+    def term(name, *, working):
+        statistics = SimpleNamespace(sources=[SimpleNamespace(name="queue", started=working)])
+        controller = SimpleNamespace(name=name, watched=None, working=working, statistics=lambda *, keys: statistics)
+        return SimpleNamespace(controllers=(controller,), behind=lambda name: [])
+
+    state = State(None)
+    ready = Checks("ready")
+    add_builtin_checks(Checks("health"), ready, state, LeadershipCheck())
+    state.shared, state.running = term("sites", working=True), term("queues", working=True)
+    assert [each.ok for each in await ready.run({"controllers"})] == [True]
+    state.running = term("queues", working=False)
+    (result,) = await ready.run({"controllers"})
+    assert (result.ok, result.message) == (False, "queues is waiting for queue")

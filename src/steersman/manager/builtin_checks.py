@@ -41,9 +41,12 @@ def add_builtin_checks(health: Checks, ready: Checks, state: State, leadership: 
             raise NotYet("not started yet")
         return check_caches(state.cache.awaited())
 
+    def behind(name: str) -> list[Informer[object]]:
+        return [informer for term in state.terms for informer in term.behind(name)]
+
     def controllers() -> str:
-        for term in state.terms:
-            return check_controllers(term.controllers, state.absent, behind=term.behind)
+        if state.terms:
+            return check_controllers(state.controllers, state.absent, behind=behind)
         if state.election is None:
             raise NotYet("not started yet")
         return ""
